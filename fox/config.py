@@ -1,0 +1,279 @@
+"""Settings: the rooms' options side by side. Defaults < config file < environment < flags.
+
+A row of `OPTIONS` is an option: its flag, its `FOX_...` name and its config key all come from that row, and so do its
+type, default and help. An option of the engine or the API needs a field of the same name in that room's dataclass.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from fox.errors import FoxError
+
+if TYPE_CHECKING:
+    from fox.api import ApiOptions
+    from fox.engine import EngineOptions
+
+DEFAULT_FILE = "~/.config/ferrumox/config.toml"
+DEFAULT_PORT = 8080
+
+Room = Literal["server", "engine", "api"]
+
+
+class ConfigError(FoxError):
+    """A setting that cannot be used. `args`: what is wrong and where it came from, a hint."""
+
+    code = "invalid_config"
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+    @property
+    def hint(self) -> str:
+        return str(self.args[1])
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A type of value. `read` takes what a person wrote (text, or a TOML value) and raises ValueError at nonsense."""
+
+    metavar: str
+    expects: str
+    read: Callable[[object], Any]
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError
+    return value
+
+
+def _word(value: object) -> str:
+    if not _text(value).strip():
+        raise ValueError
+    return _text(value).strip()
+
+
+def _path(value: object) -> Path:
+    return Path(_word(value)).expanduser()
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError
+    return float(value)
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError
+    return int(value)
+
+
+def _switch(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    word = _word(value).lower()
+    if word not in ("1", "0", "true", "false", "yes", "no", "on", "off"):
+        raise ValueError
+    return word in ("1", "true", "yes", "on")
+
+
+def _port(value: object) -> int | str:
+    if value == "auto":
+        return "auto"
+    port = _whole(value)
+    if not 0 <= port <= 65535:
+        raise ValueError
+    return port
+
+
+def _host(value: object) -> str:
+    host, _ = split_host(_word(value))
+    return host
+
+
+def _seconds(value: object) -> float:
+    seconds = _number(value)
+    if not (math.isfinite(seconds) and seconds >= 0):
+        raise ValueError
+    return seconds
+
+
+def _whole_from(least: int) -> Kind:
+    def read(value: object) -> int:
+        number = _whole(value)
+        if not least <= number < 1 << 31:
+            raise ValueError
+        return number
+
+    return Kind("N", f"a whole number, {least} or more", read)
+
+
+def _one_of(*words: str) -> Kind:
+    def read(value: object) -> str:
+        word = _word(value).lower()
+        if word not in words:
+            raise ValueError
+        return word
+
+    return Kind("|".join(words), "one of " + ", ".join(f"`{word}`" for word in words), read)
+
+
+TEXT = Kind("TEXT", "text", _text)
+PATH = Kind("PATH", "a path", _path)
+HOST = Kind("ADDRESS", "an address such as `127.0.0.1`, or `127.0.0.1:8080`", _host)
+PORT = Kind("N|auto", "1 to 65535, or `auto`", _port)
+SECONDS = Kind("SECONDS", "seconds, 0 or more", _seconds)
+SWITCH = Kind("", "`true` or `false`", _switch)
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option. `default` is what a person would write; None is absent. `on_run`: `fox run` takes its flag too."""
+
+    name: str
+    kind: Kind
+    default: object
+    help: str
+    room: Room = "server"
+    on_run: bool = False
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def env(self) -> str:
+        return "FOX_" + self.name.upper()
+
+    def read(self, value: object, source: str) -> Any:
+        """The value as the rooms want it. Raises ConfigError that names `source`."""
+        try:
+            return self.kind.read(value)
+        except ValueError:
+            raise ConfigError(f"{source} cannot be `{value}`", f"give {self.kind.expects}") from None
+
+
+OPTIONS: tuple[Option, ...] = (
+    Option("host", HOST, "127.0.0.1", "address to listen on"),
+    Option("port", PORT, DEFAULT_PORT, "port to listen on; `auto`: 8080 to 8180, then any free one"),
+    Option("model_path", PATH, None, "GGUF to load at start", on_run=True),
+    Option("models_dir", PATH, "~/.cache/ferrumox/models", "where models are kept", on_run=True),
+    Option("engine", _one_of("llama", "echo"), "llama", "`echo` speaks the prompt back, for tests", on_run=True),
+    Option("json_logs", SWITCH, False, "write logs as JSON, one object a line"),
+    Option("log_level", _one_of("debug", "info", "warning", "error"), "info", "least level that is logged"),
+    Option("drain_secs", SECONDS, 10, "how long open answers may go on after SIGTERM or Ctrl-C"),
+    Option("max_context_len", _whole_from(1), None, "tokens of prompt and answer [default: auto]", "engine", True),
+    Option("max_batch_size", _whole_from(1), 32, "sequences decoded together", "engine"),
+    Option("max_queue_depth", _whole_from(0), 512, "requests that may wait; 0: no bound", "engine"),
+    Option("max_prefill_chunk", _whole_from(1), 512, "prompt tokens a step", "engine"),
+    Option("threads", _whole_from(1), None, "threads to compute with [default: physical cores]", "engine", True),
+    Option("system_prompt", TEXT, "", "said first in a conversation that has no system message", "api", True),
+)
+
+_ROWS = {option.name: option for option in OPTIONS}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the server itself needs, and what the rooms below need, as they call it. `drain_secs` in seconds."""
+
+    host: str
+    port: int | Literal["auto"]
+    model_path: Path | None
+    models_dir: Path
+    engine: Literal["llama", "echo"]
+    json_logs: bool
+    log_level: str
+    drain_secs: float
+    rooms: Mapping[Room, Mapping[str, Any]]
+
+    def engine_options(self) -> EngineOptions:
+        from fox.engine import EngineOptions
+
+        return EngineOptions(**self.rooms["engine"])
+
+    def api_options(self) -> ApiOptions:
+        from fox.api import ApiOptions
+
+        return ApiOptions(**self.rooms["api"])
+
+    @property
+    def system_prompt(self) -> str:
+        return str(self.rooms["api"]["system_prompt"])
+
+
+def load(flags: Mapping[str, object], env: Mapping[str, str] | None = None) -> Settings:
+    """The settings from all four sources. `flags`: option names to what was given; None is absent.
+
+    Raises ConfigError: an unknown key in the file, a value that makes no sense, a file that cannot be read.
+    """
+    env = os.environ if env is None else env
+    values: dict[str, Any] = dict.fromkeys(_ROWS)
+    values |= _layer({row.name: row.default for row in OPTIONS}, lambda row: f"the default of `{row.name}`")
+    values |= _file_layer(env)
+    values |= _layer({row.name: env.get(row.env) or None for row in OPTIONS}, lambda row: f"`{row.env}`")
+    values |= _layer(flags, lambda row: f"`{row.flag}`")
+    rooms: dict[Room, dict[str, Any]] = {"server": {}, "engine": {}, "api": {}}
+    for row in OPTIONS:
+        rooms[row.room][row.name] = values[row.name]
+    return Settings(**rooms.pop("server"), rooms=rooms)
+
+
+def _layer(raw: Mapping[str, object], source: Callable[[Option], str]) -> dict[str, Any]:
+    """One source's values, read. A port inside `host` counts as that source's `port` if it names none."""
+    given = {name: value for name, value in raw.items() if value is not None}
+    if isinstance(host := given.get("host"), str) and (port := split_host(host)[1]) is not None:
+        given.setdefault("port", port)
+    return {name: _ROWS[name].read(value, source(_ROWS[name])) for name, value in given.items()}
+
+
+def split_host(address: str) -> tuple[str, str | None]:
+    """`127.0.0.1:8080` -> (`127.0.0.1`, `8080`), `[::1]:80` -> (`::1`, `80`); the port is None where there is none."""
+    if address.startswith("["):
+        host, _, rest = address[1:].partition("]")
+        return host, rest[1:] if rest.startswith(":") else None
+    if address.count(":") == 1:
+        host, _, port = address.partition(":")
+        return host, port
+    return address, None
+
+
+def _file_layer(env: Mapping[str, str]) -> dict[str, Any]:
+    named = env.get("FOX_CONFIG")
+    path = Path(named or DEFAULT_FILE).expanduser()
+    try:
+        content = path.read_text("utf-8")
+    except FileNotFoundError:
+        if named:
+            raise ConfigError(f"no file `{path}`", "`FOX_CONFIG` names it; unset it or write the file") from None
+        return {}
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise ConfigError(f"cannot read `{path}`: {reason}", "this is fox's config file") from None
+    return _layer(_parsed(content, path), lambda row: f"`{row.name}` in `{path}`")
+
+
+def _parsed(content: str, path: Path) -> dict[str, object]:
+    import tomli
+
+    try:
+        table = tomli.loads(content)
+    except tomli.TOMLDecodeError as error:
+        raise ConfigError(f"`{path}` is not TOML: {error}", "a line reads `port = 8080`") from None
+    for key in table:
+        if key not in _ROWS:
+            raise ConfigError(f"unknown key `{key}` in `{path}`", _nearest(key))
+    return table
+
+
+def _nearest(key: str) -> str:
+    near = difflib.get_close_matches(key, _ROWS, n=1)
+    return f"did you mean `{near[0]}`?" if near else "known keys: " + ", ".join(_ROWS)

@@ -1,0 +1,240 @@
+"""The parent's side of one engine: starts the child, speaks to it, and fails its generations when it dies."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+import sys
+import time
+from collections import deque
+from typing import Self
+
+from fox import errors
+from fox.engine import messages
+from fox.engine.messages import Cancel, EngineStats, LoadFailed, Ready, Start, Stepped, Submit, ToParent
+from fox.engine.options import EngineSpec
+from fox.generation import Delta, Failure, Finish, GenerationRequest, ModelInfo
+
+log = logging.getLogger("fox.engine")
+
+CLOSE_PATIENCE_S = 5.0
+STDERR_TAIL_LINES = 5
+
+
+class Generation:
+    """One answer on its way: iterate over its deltas; the last one carries the finish."""
+
+    def __init__(self, engine: Engine, request: GenerationRequest) -> None:
+        self.id = request.id
+        self.prompt_tokens = 0
+        self.accepted: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._engine = engine
+        self._deltas: deque[Delta] = deque()
+        self._waiter: asyncio.Future[None] | None = None
+        self._finished = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Delta:
+        while not self._deltas:
+            if self._finished:
+                raise StopAsyncIteration
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        return self._deltas.popleft()
+
+    def cancel(self) -> None:
+        """Stop computing it. Idempotent; the stream still ends in exactly one finish."""
+        if not self._finished:
+            self._engine.cancel(self.id)
+
+    def push(self, delta: Delta) -> None:
+        """For the engine: the next delta has come."""
+        self._deltas.append(delta)
+        self._finished = delta.finish is not None
+        if self._waiter and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def fail(self, error: errors.FoxError) -> None:
+        """For the engine: it will not be answered."""
+        if not self.accepted.done():
+            self.accepted.set_exception(error)
+        self.push(Delta(self.id, "", 0, Finish("failed", failure=Failure(*errors.to_wire(error)))))
+
+
+class Engine:
+    """One loaded model in its child process. Belongs to the event loop that started it."""
+
+    def __init__(self, spec: EngineSpec, process: asyncio.subprocess.Process) -> None:
+        self.spec = spec
+        self.name = spec.name
+        self.pid = process.pid
+        self.started_at = time.time()
+        self.stats = EngineStats()
+        self.info: ModelInfo
+        self._process = process
+        self._open: dict[str, Generation] = {}
+        self._ready: asyncio.Future[ModelInfo] = asyncio.get_running_loop().create_future()
+        self._stderr: deque[str] = deque(maxlen=STDERR_TAIL_LINES)
+        self._transport: asyncio.WriteTransport
+        self._closing = False
+        self._lost = False
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @classmethod
+    async def start(cls, spec: EngineSpec) -> Engine:
+        """Start a child, have it load the model and wait until it can answer. Raises ModelLoadFailed."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-P", "-m", "fox.engine", str(theirs.fileno())),
+                pass_fds=(theirs.fileno(),),
+                stdin=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.PIPE,
+            )
+        engine = cls(spec, process)
+        loop = asyncio.get_running_loop()
+        engine._transport, _ = await loop.create_unix_connection(lambda: _Link(engine), sock=ours)
+        engine._tasks.append(loop.create_task(engine._read_stderr()))
+        path = None if spec.path is None else str(spec.path)
+        engine._send(Start(spec.name, spec.kind, path, spec.options))
+        try:
+            engine.info = await engine._ready
+        except BaseException:
+            await engine.close()
+            raise
+        return engine
+
+    @property
+    def alive(self) -> bool:
+        return not (self._closing or self._lost)
+
+    @property
+    def open_generations(self) -> int:
+        return len(self._open)
+
+    async def submit(self, request: GenerationRequest) -> Generation:
+        """Hand a request to the child; returns once it is queued there.
+
+        Raises InvalidRequest, ContextExceeded or QueueFull where the child refuses it, EngineFailed where it is dead.
+        """
+        if not self.alive:
+            raise errors.EngineFailed(f"the engine of '{self.name}' is not running")
+        if request.id in self._open:
+            raise errors.InvalidRequest(f"a request with the id `{request.id}` is running", "id")
+        generation = self._open[request.id] = Generation(self, request)
+        self._send(Submit(request))
+        try:
+            generation.prompt_tokens = await generation.accepted
+        except asyncio.CancelledError:
+            generation.cancel()
+            raise
+        return generation
+
+    def cancel(self, id_: str) -> None:
+        """Ask the child to stop a generation. One that is over already is no error."""
+        if self.alive and id_ in self._open:
+            self._send(Cancel(id_))
+
+    async def close(self) -> None:
+        """End the child and wait for it. Open generations fail. Idempotent."""
+        self._closing = True
+        self._transport.close()
+        try:
+            await asyncio.wait_for(self._process.wait(), CLOSE_PATIENCE_S)
+        except TimeoutError:
+            self._process.kill()
+            await self._process.wait()
+        await asyncio.gather(*self._tasks)
+
+    def receive(self, message: ToParent) -> None:
+        """For the link: one message from the child."""
+        match message:
+            case Stepped():
+                self._spread(message)
+            case Ready(info):
+                self._settle(info)
+            case LoadFailed(reason):
+                self._settle(errors.ModelLoadFailed(self.name, reason))
+
+    def lose(self) -> None:
+        """For the link: the child's end has closed."""
+        self._lost = True
+        self._tasks.append(asyncio.get_running_loop().create_task(self._bury()))
+
+    def _spread(self, message: Stepped) -> None:
+        self.stats = message.stats
+        for accepted in message.accepted:
+            self._accept(accepted.id, accepted.prompt_tokens)
+        for refused in message.refused:
+            self._open.pop(refused.id).fail(refused.failure.to_error())
+        for delta in message.deltas:
+            self._open[delta.id].push(delta)
+            if delta.finish is not None:
+                del self._open[delta.id]
+
+    def _accept(self, id_: str, prompt_tokens: int) -> None:
+        accepted = self._open[id_].accepted
+        if not accepted.done():
+            accepted.set_result(prompt_tokens)
+
+    def _settle(self, outcome: ModelInfo | errors.FoxError) -> None:
+        if self._ready.done():
+            return
+        if isinstance(outcome, errors.FoxError):
+            self._ready.set_exception(outcome)
+        else:
+            self._ready.set_result(outcome)
+
+    async def _bury(self) -> None:
+        """Give the reason of the child's end to all who wait for it."""
+        code = await self._process.wait()
+        reason = f"the engine of '{self.name}' {self._last_words(code)}"
+        self._settle(errors.ModelLoadFailed(self.name, reason))
+        self.stats = EngineStats()
+        while self._open:
+            self._open.popitem()[1].fail(errors.EngineFailed(reason))
+        if not self._closing:
+            log.error("%s", reason)
+
+    def _last_words(self, code: int) -> str:
+        if self._closing:
+            return "was closed"
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+        return f"{how}: {self._stderr[-1]}" if self._stderr else how
+
+    async def _read_stderr(self) -> None:
+        assert self._process.stderr is not None
+        async for raw in self._process.stderr:
+            if line := raw.decode(errors="replace").rstrip():
+                self._stderr.append(line)
+                log.warning("%s: %s", self.name, line)
+
+    def _send(self, message: messages.ToChild) -> None:
+        self._transport.write(messages.frame(message))
+
+
+class _Link(asyncio.Protocol):
+    """Cuts the byte stream from the child into messages."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._buffer = bytearray()
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        at, header = 0, messages.HEADER_BYTES
+        with memoryview(self._buffer) as view:
+            while len(view) - at >= header:
+                end = at + header + messages.body_bytes(view[at:])
+                if end > len(view):
+                    break
+                self._engine.receive(messages.decode_to_parent(view[at + header : end]))
+                at = end
+        del self._buffer[:at]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._engine.lose()

@@ -1,0 +1,44 @@
+"""What llama.cpp says while it works: warnings go to stderr, the last errors are kept as reasons."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import deque
+from typing import Any
+
+WARN, ERROR, CONTINUED = 3, 4, 5
+EXPECTED = "possible training context overflow"  # the pool of all sequences is longer than any one of them may be
+
+
+class LogTail:
+    """Installs itself as llama.cpp's log callback and keeps the last error lines."""
+
+    def __init__(self, lib: Any) -> None:
+        self._errors: deque[str] = deque(maxlen=8)
+        self._level = 0
+        self._callback = lib.llama_log_callback(self._hear)
+        lib.llama_log_set(self._callback, None)
+
+    def reason(self) -> str:
+        """Why the last thing failed, in one line, then forgotten."""
+        lines, best = list(self._errors), "llama.cpp gave no reason"
+        self._errors.clear()
+        for line in lines:
+            if "error loading model: " in line:
+                return line.split("error loading model: ", 1)[1]
+        return _without_function(lines[0]) if lines else best
+
+    def _hear(self, level: int, text: bytes, _data: object) -> None:
+        self._level = level if level != CONTINUED else self._level
+        line = text.decode(errors="replace").strip()
+        if self._level < WARN or not line or EXPECTED in line:
+            return
+        if self._level >= ERROR:
+            self._errors.append(line)
+        print(line, file=sys.stderr, flush=True)  # noqa: T201 - the parent reads it
+
+
+def _without_function(line: str) -> str:
+    """`llama_init_from_model: failed to ...` without the C function's name."""
+    return re.sub(r"^\w+: ", "", line)

@@ -1,0 +1,92 @@
+"""The border between parent and child: 4-byte big-endian length, then one msgpack message.
+
+Down: Start once, then Submit and Cancel. Up: Ready or LoadFailed once, then one Stepped a step for all sequences.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import msgspec
+
+from fox.engine.options import EngineOptions
+from fox.generation import Delta, Failure, GenerationRequest, ModelInfo, Struct
+
+_LENGTH = struct.Struct("!I")
+HEADER_BYTES = _LENGTH.size
+
+
+class Start(Struct, tag=True):
+    name: str
+    kind: str
+    path: str | None
+    options: EngineOptions
+
+
+class Submit(Struct, tag=True):
+    request: GenerationRequest
+
+
+class Cancel(Struct, tag=True):
+    id: str
+
+
+class Ready(Struct, tag=True):
+    info: ModelInfo
+
+
+class LoadFailed(Struct, tag=True):
+    reason: str
+
+
+class Accepted(Struct):
+    """The request is queued; its prompt has this many tokens."""
+
+    id: str
+    prompt_tokens: int
+
+
+class Refused(Struct):
+    """The request was turned down at the door."""
+
+    id: str
+    failure: Failure
+
+
+class EngineStats(Struct):
+    """Sequences that run and wait, and the part of the KV memory that is held (0 to 1)."""
+
+    running: int = 0
+    waiting: int = 0
+    kv_usage: float = 0.0
+
+
+class Stepped(Struct, tag=True):
+    """All that one step brought, for all sequences."""
+
+    accepted: tuple[Accepted, ...]
+    refused: tuple[Refused, ...]
+    deltas: tuple[Delta, ...]
+    stats: EngineStats
+
+
+ToChild = Start | Submit | Cancel
+ToParent = Ready | LoadFailed | Stepped
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+def frame(message: ToChild | ToParent) -> bytes:
+    """The message as it goes over the socket, length first."""
+    body = _encoder.encode(message)
+    return _LENGTH.pack(len(body)) + body
+
+
+def body_bytes(header: bytes | bytearray | memoryview) -> int:
+    """The length of the body that follows this header."""
+    length: int = _LENGTH.unpack_from(header)[0]
+    return length
+
+
+decode_to_child = msgspec.msgpack.Decoder(ToChild).decode
+decode_to_parent = msgspec.msgpack.Decoder(ToParent).decode

@@ -1,0 +1,107 @@
+"""The child: the intake thread reads the socket and tokenizes, the main thread loads the model and steps.
+
+When the parent's end closes, for whatever reason, the child ends at once: no orphan.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+from pathlib import Path
+from queue import SimpleQueue
+
+from fox import errors
+from fox.engine import messages
+from fox.engine.loop import Arrival, Inbox, StepLoop, build_scheduler
+from fox.engine.messages import Cancel, LoadFailed, Ready, Start, Submit, ToChild, ToParent
+from fox.engine.model import Model
+
+
+def main(fd: int) -> None:
+    """Serve one model over the socket `fd` until the parent closes it."""
+    for signum in (signal.SIGINT, signal.SIGTERM):  # the parent decides: it drains first
+        signal.signal(signum, signal.SIG_IGN)
+    link = Link(socket.socket(fileno=fd))
+    start = link.receive()
+    assert isinstance(start, Start)
+    intake = Intake(link)
+    threading.Thread(target=intake.run, daemon=True).start()
+    try:
+        model = _load(start)
+    except errors.ModelLoadFailed as error:
+        link.send(LoadFailed(str(error.args[1])))
+        os._exit(0)
+    intake.model = model
+    options = start.options
+    scheduler = build_scheduler(model, options.max_prefill_chunk, options.max_queue_depth, options.block_size)
+    link.send(Ready(model.info))
+    StepLoop(model, scheduler, intake.inbox, link.send).run()
+
+
+def _load(start: Start) -> Model:
+    if start.kind == "echo":
+        from fox.engine.echo import EchoModel
+
+        return EchoModel(start.name, start.options)
+    from fox.engine.llama import LlamaModel
+
+    assert start.path is not None
+    return LlamaModel(start.name, Path(start.path), start.options)
+
+
+class Link:
+    """The child's end of the socket. `receive` belongs to the intake thread, `send` to the step thread."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+
+    def receive(self) -> ToChild:
+        """The next message. Ends the process where the parent has gone."""
+        return messages.decode_to_child(self._read(messages.body_bytes(self._read(messages.HEADER_BYTES))))
+
+    def send(self, message: ToParent) -> None:
+        try:
+            self._sock.sendall(messages.frame(message))
+        except OSError:
+            os._exit(0)
+
+    def _read(self, size: int) -> bytearray:
+        buffer = bytearray(size)
+        view = memoryview(buffer)
+        while view:
+            try:
+                count = self._sock.recv_into(view)
+            except OSError:
+                count = 0
+            if count == 0:
+                os._exit(0)
+            view = view[count:]
+        return buffer
+
+
+class Intake:
+    """Reads requests, tokenizes them (ctypes drops the GIL: decoding goes on) and puts them in the inbox."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self.inbox: Inbox = SimpleQueue()
+        self.model: Model | None = None
+
+    def run(self) -> None:
+        while True:
+            message = self._link.receive()
+            if isinstance(message, Submit):
+                self.inbox.put(self._arrival(message))
+            elif isinstance(message, Cancel):
+                self.inbox.put(message)
+
+    def _arrival(self, message: Submit) -> Arrival:
+        assert self.model is not None
+        try:
+            return Arrival(message.request, self.model.tokenize(message.request.prompt))
+        except errors.FoxError as error:
+            return Arrival(message.request, error)
+        except Exception as error:  # a prompt must not end the engine
+            return Arrival(message.request, errors.EngineFailed(f"tokenizing failed: {error}"))

@@ -1,0 +1,111 @@
+"""The shared words: what is asked of an engine and what comes back. Frozen msgspec structs; they cross the child's socket."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from fox import errors
+
+
+class Struct(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Base of everything that crosses the border: an array on the wire, immutable in memory."""
+
+
+class PromptPart(Struct):
+    """A stretch of prompt text. `special`: control tokens spelled in it are parsed as such.
+
+    Text that a user wrote carries `special=False`, so that nobody can forge a turn of the conversation.
+    """
+
+    text: str
+    special: bool
+
+
+class Sampling(Struct):
+    """How the next token is chosen. Temperature 0 is greedy, whatever the rest says.
+
+    `repeat_penalty` looks at the last `repeat_last_n` tokens of prompt and answer (-1: all, 0: none); presence and
+    frequency penalties look at the answer only. `logit_bias` adds to a token's logit, ids inside the vocabulary.
+    """
+
+    temperature: float = 0.8
+    top_k: int = 40
+    top_p: float = 0.9
+    min_p: float = 0.0
+    seed: int | None = None
+    repeat_penalty: float = 1.0
+    repeat_last_n: int = 64
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    logit_bias: tuple[tuple[int, float], ...] = ()
+
+
+class GenerationRequest(Struct):
+    """One answer asked of one engine. `max_tokens=None`: to the end of the context."""
+
+    id: str
+    prompt: tuple[PromptPart, ...]
+    sampling: Sampling = Sampling()
+    max_tokens: int | None = None
+    min_tokens: int = 0
+    ignore_eos: bool = False
+    stop: tuple[str, ...] = ()
+
+
+class Usage(Struct):
+    """Tokens of one generation. `cached_tokens` of the prompt were not computed again."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int = 0
+
+
+class Failure(Struct):
+    """An error on its way across the border; `errors.from_wire(*failure)` raises it again."""
+
+    name: str
+    args: tuple[str | int | float | None, ...]
+
+    def to_error(self) -> errors.FoxError:
+        return errors.from_wire(self.name, self.args)
+
+
+class Finish(Struct):
+    """How a generation ended. Every request ends in exactly one."""
+
+    reason: Literal["stop", "length", "cancelled", "failed"]
+    usage: Usage | None = None
+    failure: Failure | None = None
+
+
+class Delta(Struct):
+    """What one step added to one generation: printable text, how many tokens made it, and the end if it is the end.
+
+    `text` may be empty while a character or a possible stop string is incomplete.
+    """
+
+    id: str
+    text: str
+    tokens: int
+    finish: Finish | None = None
+
+
+class ModelInfo(Struct):
+    """What a loaded model is and can do. Sizes in bytes and tokens; `chat_template` is the GGUF's own, or None."""
+
+    name: str
+    architecture: str
+    context_tokens: int
+    trained_context_tokens: int
+    parallel: int
+    vocab_tokens: int
+    parameters: int
+    weights_bytes: int
+    chat_template: str | None
+    bos: str
+    eos: str
+    control_tokens: tuple[str, ...]
+    end_tokens: tuple[str, ...] = ()
+    can_trim: bool = True

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from fox.engine.sampling import Stage, stages
+from fox.generation import Sampling
+
+
+def names(sampling: Sampling) -> list[str]:
+    return [stage.name for stage in stages(sampling, 100, 64)]
+
+
+def test_temperature_zero_is_greedy_whatever_else_is_asked() -> None:
+    assert names(Sampling(temperature=0, top_k=5, top_p=0.1, min_p=0.2, seed=3)) == ["greedy"]
+
+
+def test_the_order_is_penalties_truncation_temperature_draw() -> None:
+    sampling = Sampling(min_p=0.1, repeat_penalty=1.1, presence_penalty=0.5)
+    assert names(sampling) == ["penalties", "penalties", "top_k", "top_p", "min_p", "temp", "dist"]
+
+
+def test_what_is_switched_off_is_not_in_the_chain() -> None:
+    assert names(Sampling(top_k=0, top_p=1.0, min_p=0.0)) == ["temp", "dist"]
+
+
+def test_the_repeat_penalty_sees_the_prompt_and_the_others_do_not() -> None:
+    chain = stages(Sampling(temperature=0, repeat_penalty=1.2, repeat_last_n=-1, frequency_penalty=0.3), 100, 64)
+    assert chain[0] == Stage("penalties", (100, 64, 1.2, 0.0, 0.0), sees_prompt=True)
+    assert chain[1] == Stage("penalties", (100, 64, 1.0, 0.3, 0.0))
+
+
+def test_a_seed_is_kept_in_32_bits_and_none_means_a_new_one_each_time() -> None:
+    assert stages(Sampling(seed=(1 << 32) + 5), 100, 64)[-1] == Stage("dist", (5,))
+    drawn = {stages(Sampling(), 100, 64)[-1].args for _ in range(5)}
+    assert len(drawn) > 1
