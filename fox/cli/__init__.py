@@ -18,6 +18,8 @@ COMMANDS = {
     "ps": ("fox.cli.ps", "List the models a running server holds."),
 }
 
+SETTINGS = {"help_option_names": ["-h", "--help"]}
+
 
 class LazyGroup(click.Group):
     """A group that imports a command's module only when it is invoked or asked for its own help."""
@@ -52,7 +54,7 @@ def _no_such_command(name: str) -> click.ClickException:
     return Misuse(f"no such command `{name}`", hint)
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, invoke_without_command=True)
+@click.group(cls=LazyGroup, context_settings=SETTINGS, invoke_without_command=True)
 @click.version_option(__version__, prog_name="fox", message="%(prog)s %(version)s")
 @click.pass_context
 def group(ctx: click.Context) -> None:
@@ -62,7 +64,7 @@ def group(ctx: click.Context) -> None:
 
 
 def run_group() -> int:
-    """Run the command that `sys.argv` asks for. Returns the exit code; every refusal is one line and a hint."""
+    """Run the command that `sys.argv` asks for. Returns the exit code."""
     from fox.cli.refusal import reported
 
     return reported(lambda: group.main(prog_name="fox", standalone_mode=False))

@@ -1,4 +1,4 @@
-"""How the command line says no: one line on stderr, then a hint on its own. 1: it cannot be done, 2: asked wrongly."""
+"""How the command line says no: a line, then a hint. Exit code 1: cannot be done, 2: asked wrongly."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 import click
 
-from fox.errors import FoxError, ModelLoadFailed, ModelNotFound
+from fox.errors import ContextExceeded, FoxError, ModelLoadFailed, ModelNotFound
 
 _HINTS: dict[type[FoxError], str] = {
+    ContextExceeded: "`/clear` starts afresh in a chat, `--max-context-len` gives more room",
     ModelNotFound: "`fox list` shows the models on this machine",
     ModelLoadFailed: "`fox show` reads a model's header without loading it",
 }
@@ -36,10 +37,10 @@ def reported(command: Callable[[], object]) -> int:
     except click.Abort:
         return 130
     except click.ClickException as error:
-        complain(_restyled(error), _hint(error))
+        complain(_restyled(error), hint_for(error))
         return error.exit_code
     except FoxError as error:
-        complain(str(error), _hint(error))
+        complain(str(error), hint_for(error))
         return 2 if error.code == "invalid_config" else 1
     return code if isinstance(code, int) else 0
 
@@ -60,7 +61,8 @@ def _restyled(error: click.ClickException) -> str:
     return (text[:1].lower() + text[1:]).rstrip(".").replace("'", "`")
 
 
-def _hint(error: click.ClickException | FoxError) -> str | None:
+def hint_for(error: click.ClickException | FoxError) -> str | None:
+    """What the person may do about it."""
     if hint := getattr(error, "hint", None):
         return str(hint)
     if near := getattr(error, "possibilities", None):

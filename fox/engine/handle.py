@@ -89,19 +89,13 @@ class Engine:
         """Start a child, have it load the model and wait until it can answer. Raises ModelLoadFailed."""
         ours, theirs = socket.socketpair()
         with theirs:
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", "fox.engine", str(theirs.fileno())),
-                pass_fds=(theirs.fileno(),),
-                stdin=asyncio.subprocess.DEVNULL,
-                stderr=asyncio.subprocess.PIPE,
-            )
-        engine = cls(spec, process)
-        loop = asyncio.get_running_loop()
-        engine._transport, _ = await loop.create_unix_connection(lambda: _Link(engine), sock=ours)
-        engine._tasks.append(loop.create_task(engine._read_stderr()))
-        path = None if spec.path is None else str(spec.path)
-        engine._send(Start(spec.name, spec.kind, path, spec.options))
+            try:
+                engine = cls(spec, await _spawn(theirs.fileno()))
+            except BaseException:
+                ours.close()
+                raise
         try:
+            await engine._connect(ours)
             engine.info = await engine._ready
         except BaseException:
             await engine.close()
@@ -189,6 +183,13 @@ class Engine:
         else:
             self._ready.set_result(outcome)
 
+    async def _connect(self, sock: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        self._tasks.append(loop.create_task(self._read_stderr()))
+        self._transport, _ = await loop.create_unix_connection(lambda: _Link(self), sock=sock)
+        path = None if self.spec.path is None else str(self.spec.path)
+        self._send(Start(self.spec.name, self.spec.kind, path, self.spec.options))
+
     async def _bury(self) -> None:
         """Give the reason of the child's end to all who wait for it."""
         code = await self._process.wait()
@@ -215,6 +216,16 @@ class Engine:
 
     def _send(self, message: messages.ToChild) -> None:
         self._transport.write(messages.frame(message))
+
+
+async def _spawn(fd: int) -> asyncio.subprocess.Process:
+    """A child that finds its end of the socket pair at `fd`. -P: modules of the working directory are not imported."""
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "fox.engine", str(fd)),
+        pass_fds=(fd,),
+        stdin=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
 
 
 class _Link(asyncio.Protocol):

@@ -86,8 +86,8 @@ class LlamaModel:
         """The token that `chain` chooses from the logits of batch row `row`."""
         if not may_end:
             logits = lib.llama_get_logits_ith(self._ctx, row)
-            for token in self.vocab.end_tokens:
-                logits[token] = -math.inf
+            for end in self.vocab.end_tokens:
+                logits[end] = -math.inf
         token: int = lib.llama_sampler_sample(chain, self._ctx, row)
         return token
 
@@ -198,7 +198,9 @@ class Vocabulary:
     def control_tokens(self) -> tuple[str, ...]:
         """Every token that text only becomes when special tokens are parsed."""
         mask = lib.LLAMA_TOKEN_ATTR_CONTROL | lib.LLAMA_TOKEN_ATTR_UNKNOWN
-        return tuple(self.text(t) for t in range(self.size) if lib.llama_vocab_get_attr(self._vocab, t) & mask)
+        return tuple(
+            self.text(t) for t in range(self.size) if lib.llama_vocab_get_attr(self._vocab, t) & mask
+        )
 
     def _tokenize(self, text: bytes, first: bool, special: bool) -> list[int]:
         room = len(text) + 8
@@ -232,10 +234,18 @@ class Batch:
         pointers = (ctypes.POINTER(lib.llama_seq_id) * room)()
         size = ctypes.sizeof(lib.llama_seq_id)
         for i in range(room):
-            pointers[i] = ctypes.cast(ctypes.addressof(self._seq) + i * size, ctypes.POINTER(lib.llama_seq_id))
+            pointers[i] = ctypes.cast(
+                ctypes.addressof(self._seq) + i * size, ctypes.POINTER(lib.llama_seq_id)
+            )
         self._keep = (ones, pointers)
         self.struct = lib.llama_batch(
-            0, self._token, None, self._pos, ones, pointers, ctypes.cast(self._logits, ctypes.POINTER(ctypes.c_int8))
+            0,
+            self._token,
+            None,
+            self._pos,
+            ones,
+            pointers,
+            ctypes.cast(self._logits, ctypes.POINTER(ctypes.c_int8)),
         )
 
     def fill(self, chunks: Sequence[Chunk]) -> list[int]:
@@ -246,7 +256,7 @@ class Batch:
             self._token[at:end] = chunk.tokens
             self._pos[at:end] = range(chunk.start, chunk.start + count)
             self._seq[at:end] = [chunk.seq] * count
-            self._logits[at:end] = bytes(count - 1) + (b"\1" if chunk.sample else b"\0")
+            self._logits[at:end] = [*[0] * (count - 1), int(chunk.sample)]
             rows.append(end - 1)
             at = end
         self.struct.n_tokens = at

@@ -8,7 +8,9 @@ from collections import deque
 from typing import Any
 
 WARN, ERROR, CONTINUED = 3, 4, 5
-EXPECTED = "possible training context overflow"  # the pool of all sequences is longer than any one of them may be
+EXPECTED = (
+    "possible training context overflow"  # the pool of all sequences is longer than any one of them may be
+)
 
 
 class LogTail:
@@ -21,13 +23,10 @@ class LogTail:
         lib.llama_log_set(self._callback, None)
 
     def reason(self) -> str:
-        """Why the last thing failed, in one line, then forgotten."""
-        lines, best = list(self._errors), "llama.cpp gave no reason"
+        """Why the last thing failed, in one line, then forgotten. llama.cpp's first error is its most specific."""
+        lines = list(self._errors)
         self._errors.clear()
-        for line in lines:
-            if "error loading model: " in line:
-                return line.split("error loading model: ", 1)[1]
-        return _without_function(lines[0]) if lines else best
+        return _bare(lines[0]) if lines else "llama.cpp gave no reason"
 
     def _hear(self, level: int, text: bytes, _data: object) -> None:
         self._level = level if level != CONTINUED else self._level
@@ -39,6 +38,6 @@ class LogTail:
         print(line, file=sys.stderr, flush=True)  # noqa: T201 - the parent reads it
 
 
-def _without_function(line: str) -> str:
-    """`llama_init_from_model: failed to ...` without the C function's name."""
-    return re.sub(r"^\w+: ", "", line)
+def _bare(line: str) -> str:
+    """`llama_model_load: error loading model: ...` without the C function's name and the words before the reason."""
+    return re.sub(r"^\w+: (error loading model( architecture)?: )*", "", line)

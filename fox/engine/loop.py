@@ -50,7 +50,9 @@ class Answer:
 class StepLoop:
     """Answers what arrives in `inbox`; `send` gets one message a step, and one when requests arrive or leave."""
 
-    def __init__(self, model: Model, scheduler: Scheduler, inbox: Inbox, send: Callable[[Stepped], None]) -> None:
+    def __init__(
+        self, model: Model, scheduler: Scheduler, inbox: Inbox, send: Callable[[Stepped], None]
+    ) -> None:
         self._model = model
         self._scheduler = scheduler
         self._inbox = inbox
@@ -162,7 +164,11 @@ class StepLoop:
             answer.unreported = 0
 
     def _end(
-        self, id_: str, reason: Literal["stop", "length", "cancelled", "failed"], text: str = "", failure: Failure | None = None
+        self,
+        id_: str,
+        reason: Literal["stop", "length", "cancelled", "failed"],
+        text: str = "",
+        failure: Failure | None = None,
     ) -> None:
         answer = self._answers.pop(id_)
         answer.sampler.close()

@@ -16,44 +16,44 @@ _LENGTH = struct.Struct("!I")
 HEADER_BYTES = _LENGTH.size
 
 
-class Start(Struct, tag=True):
+class Start(Struct, frozen=True, tag=True):
     name: str
     kind: str
     path: str | None
     options: EngineOptions
 
 
-class Submit(Struct, tag=True):
+class Submit(Struct, frozen=True, tag=True):
     request: GenerationRequest
 
 
-class Cancel(Struct, tag=True):
+class Cancel(Struct, frozen=True, tag=True):
     id: str
 
 
-class Ready(Struct, tag=True):
+class Ready(Struct, frozen=True, tag=True):
     info: ModelInfo
 
 
-class LoadFailed(Struct, tag=True):
+class LoadFailed(Struct, frozen=True, tag=True):
     reason: str
 
 
-class Accepted(Struct):
+class Accepted(Struct, frozen=True):
     """The request is queued; its prompt has this many tokens."""
 
     id: str
     prompt_tokens: int
 
 
-class Refused(Struct):
+class Refused(Struct, frozen=True):
     """The request was turned down at the door."""
 
     id: str
     failure: Failure
 
 
-class EngineStats(Struct):
+class EngineStats(Struct, frozen=True):
     """Sequences that run and wait, and the part of the KV memory that is held (0 to 1)."""
 
     running: int = 0
@@ -61,7 +61,7 @@ class EngineStats(Struct):
     kv_usage: float = 0.0
 
 
-class Stepped(Struct, tag=True):
+class Stepped(Struct, frozen=True, tag=True):
     """All that one step brought, for all sequences."""
 
     accepted: tuple[Accepted, ...]

@@ -11,7 +11,7 @@ from fox.kvcache import Move
 from fox.scheduler import Chunk
 
 
-class NoRoom(errors.FoxError):  # noqa: N818
+class NoRoom(errors.FoxError):
     """The KV memory has no cells for this batch. Nothing was computed; a smaller batch may fit."""
 
 
@@ -19,7 +19,7 @@ class Sampler(Protocol):
     """Chooses one answer's tokens, one after the other, and remembers what it chose."""
 
     def sample(self, row: int, *, may_end: bool) -> int:
-        """The next token, from the logits that the last `decode` left for row `row`. `may_end=False` bars EOG tokens."""
+        """The next token, from the logits that the last `decode` left for `row`. `may_end=False` bars EOG tokens."""
 
     def close(self) -> None:
         """Free what it holds. Idempotent."""
@@ -32,7 +32,7 @@ class Model(Protocol):
     pool_tokens: int
 
     def tokenize(self, prompt: Sequence[PromptPart]) -> list[int]:
-        """Token ids, BOS exactly once where the vocabulary wants one. Control tokens only from special parts."""
+        """Token ids, BOS once where the vocabulary wants one. Control tokens only from special parts."""
 
     def piece(self, token: int) -> bytes:
         """The printable bytes of a token; nothing for control tokens."""

@@ -28,7 +28,12 @@ def stages(sampling: Sampling, vocab_tokens: int, context_tokens: int) -> list[S
     chain = [*_penalties(sampling, vocab_tokens, context_tokens)]
     if sampling.temperature <= 0:
         return [*chain, Stage("greedy")]
-    return [*chain, *_truncations(sampling), Stage("temp", (sampling.temperature,)), Stage("dist", (_seed(sampling),))]
+    return [
+        *chain,
+        *_truncations(sampling),
+        Stage("temp", (sampling.temperature,)),
+        Stage("dist", (_seed(sampling),)),
+    ]
 
 
 def _penalties(sampling: Sampling, vocab_tokens: int, context_tokens: int) -> list[Stage]:

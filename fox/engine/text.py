@@ -20,7 +20,7 @@ class TextStream:
         self.stopped = False
 
     def push(self, piece: bytes) -> str:
-        """The text that `piece` made printable. After a stop string was completed, `stopped` is true and nothing comes."""
+        """The text that `piece` made printable. Once a stop string is complete, `stopped` is true and nothing comes."""
         return self._release(self._decoder.decode(piece))
 
     def flush(self) -> str:

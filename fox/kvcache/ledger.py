@@ -33,7 +33,7 @@ class KVCache:
         return self._missing(seq, tokens) <= self._free
 
     def reserve(self, seq: int, tokens: int) -> bool:
-        """Grow `seq` until it can hold `tokens` tokens in all. False, and nothing changed, where the pool lacks room."""
+        """Grow `seq` until it has room for `tokens` tokens in all. False, and nothing changed, where there is none."""
         missing = self._missing(seq, tokens)
         if missing > self._free:
             return False

@@ -1,4 +1,4 @@
-"""Names -> files -> running engines. The engine room is imported when the first registry is made: `fox list` stays light."""
+"""Names -> files -> running engines. `Registry` is imported on first use, so that `fox list` stays light."""
 
 from typing import TYPE_CHECKING, Any
 

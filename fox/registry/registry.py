@@ -69,7 +69,12 @@ class Registry:
         began = time.perf_counter()
         engine = await Engine.start(EngineSpec(entry.name, entry.kind, entry.path, self._options))
         self._engines[entry.name] = engine
-        log.info("model ready: %s, context %d, %.2f s", entry.name, engine.info.context_tokens, time.perf_counter() - began)
+        log.info(
+            "model ready: %s, context %d, %.2f s",
+            entry.name,
+            engine.info.context_tokens,
+            time.perf_counter() - began,
+        )
         return engine
 
     def _loaded(self, name: str, task: asyncio.Task[Engine]) -> None:

@@ -1,4 +1,4 @@
-"""The policy: decodes first, then prefill chunks, first come first served; the youngest yields when the pool is full."""
+"""The policy: decodes first, then prefill chunks in order of arrival; the youngest yields when the pool is full."""
 
 from __future__ import annotations
 
@@ -94,8 +94,9 @@ class Scheduler:
         """The invariants over queue, running list and cache."""
         self.cache.check()
         assert len(self._waiting) + len(self._running) == len(self._by_id)
-        held = [s.seq for s in self._running]
-        assert sorted([*held, *self._free_seqs]) == list(range(self.limits.parallel))
+        held = {s.seq for s in self._running}
+        assert held | set(self._free_seqs) == set(range(self.limits.parallel))
+        assert len(held) + len(self._free_seqs) == self.limits.parallel
         assert all(s.state is State.WAITING and s.seq is None and s.computed == 0 for s in self._waiting)
         assert all(s.remaining == 1 for s in self._running if s.state is State.DECODING)
 
@@ -156,7 +157,7 @@ class Scheduler:
             sequence.become(State.DECODING)
 
     def _preempt(self, sequence: Sequence) -> None:
-        """Back to the head of the queue, its tokens kept and its cells dropped: it is computed again when there is room."""
+        """Back to the head of the queue, tokens kept, cells dropped: it is computed again when there is room."""
         self._leave(sequence)
         sequence.computed = 0
         sequence.preemptions += 1

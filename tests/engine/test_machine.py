@@ -17,7 +17,9 @@ def test_there_is_at_least_one_core() -> None:
     assert machine.physical_cores() >= 1
 
 
-@pytest.mark.parametrize(("quota", "cores"), [("100000 100000", 1), ("50000 100000", 1), ("nonsense", None), ("max 100000", None)])
+@pytest.mark.parametrize(
+    ("quota", "cores"), [("100000 100000", 1), ("50000 100000", 1), ("nonsense", None), ("max 100000", None)]
+)
 def test_the_cgroup_quota_bounds_the_cores(cgroup: Path, quota: str, cores: int | None) -> None:
     unlimited = machine.physical_cores()
     (cgroup / "cpu.max").write_text(quota + "\n")

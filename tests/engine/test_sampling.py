@@ -22,7 +22,9 @@ def test_what_is_switched_off_is_not_in_the_chain() -> None:
 
 
 def test_the_repeat_penalty_sees_the_prompt_and_the_others_do_not() -> None:
-    chain = stages(Sampling(temperature=0, repeat_penalty=1.2, repeat_last_n=-1, frequency_penalty=0.3), 100, 64)
+    chain = stages(
+        Sampling(temperature=0, repeat_penalty=1.2, repeat_last_n=-1, frequency_penalty=0.3), 100, 64
+    )
     assert chain[0] == Stage("penalties", (100, 64, 1.2, 0.0, 0.0), sees_prompt=True)
     assert chain[1] == Stage("penalties", (100, 64, 1.0, 0.3, 0.0))
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,7 +58,7 @@ def test_the_stop_string_that_completes_first_cuts_the_text(text: str, stop: lis
 def test_how_bytes_are_cut_never_changes_the_text(text: str, stop: list[str], cuts: list[int]) -> None:
     data = text.encode()
     edges = sorted({0, len(data), *(c for c in cuts if c < len(data))})
-    pieces = [data[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    pieces = [data[a:b] for a, b in pairwise(edges)]
     shown = "".join(say(pieces, stop))
     assert shown == "".join(say([data], stop))
     assert not any(s and s in shown for s in stop)

@@ -9,7 +9,9 @@ from fox.kvcache import Drop, KVCache
 from fox.scheduler import Limits, Scheduler, Step
 
 
-def scheduler(*, blocks: int = 8, parallel: int = 2, context: int = 16, chunk: int = 4, depth: int = 3) -> Scheduler:
+def scheduler(
+    *, blocks: int = 8, parallel: int = 2, context: int = 16, chunk: int = 4, depth: int = 3
+) -> Scheduler:
     return Scheduler(KVCache(blocks, block_size=2), Limits(parallel, context, chunk, depth))
 
 
@@ -112,9 +114,16 @@ def test_a_queue_without_bound_takes_all() -> None:
 
 @pytest.mark.parametrize(
     ("id_", "tokens", "error"),
-    [("a", [], InvalidRequest), ("known", [1], InvalidRequest), ("a", [1] * 16, ContextExceeded), ("a", [1] * 99, ContextExceeded)],
+    [
+        ("a", [], InvalidRequest),
+        ("known", [1], InvalidRequest),
+        ("a", [1] * 16, ContextExceeded),
+        ("a", [1] * 99, ContextExceeded),
+    ],
 )
-def test_impossible_requests_are_refused_and_change_nothing(id_: str, tokens: list[int], error: type[FoxError]) -> None:
+def test_impossible_requests_are_refused_and_change_nothing(
+    id_: str, tokens: list[int], error: type[FoxError]
+) -> None:
     s = scheduler()
     s.add("known", [1])
     with pytest.raises(error):
@@ -178,7 +187,9 @@ class SchedulerMachine(RuleBasedStateMachine):
     def holds(self) -> None:
         self.s.check()
         assert self.s.running + self.s.waiting == len(self.open)
-        assert sum(map(len, self.cells.values())) <= 9 * 2 + 12  # dropped cells may linger until the next step
+        assert (
+            sum(map(len, self.cells.values())) <= 9 * 2 + 12
+        )  # dropped cells may linger until the next step
 
 
 TestSchedulerMachine = SchedulerMachine.TestCase

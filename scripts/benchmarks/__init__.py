@@ -1,0 +1,1 @@
+"""The benchmarks behind scripts/bench. Each module has a `run()` that prints what it measured."""
