@@ -1,6 +1,6 @@
-"""Which room of the model's KV memory each sequence holds. Pure: its answers are moves that the engine applies."""
+"""Which tokens each sequence holds in the model's memory. Pure: its answers are moves that the engine applies."""
 
-from fox.kvcache.ledger import KVCache
-from fox.kvcache.moves import Drop, Move
+from fox.kvcache.ledger import KVCache, Opened, Shape
+from fox.kvcache.moves import Drop, Forget, Move, Restore, Save, Share, Trim
 
-__all__ = ["Drop", "KVCache", "Move"]
+__all__ = ["Drop", "Forget", "KVCache", "Move", "Opened", "Restore", "Save", "Shape", "Share", "Trim"]

@@ -11,14 +11,15 @@ from fox.kvcache import Move
 class Chunk:
     """Consecutive tokens of one sequence, at positions `start`, `start + 1`, ...
 
-    `seq` is the id that the KV memory knows. `sample`: the logits after the last token are wanted.
+    `seq` is the id that the KV memory knows. The logits after the last `wanted` tokens are needed: none within a
+    prompt, 1 to choose the next token, more to check a draft.
     """
 
     id: str
     seq: int
     start: int
     tokens: list[int]
-    sample: bool
+    wanted: int
 
 
 @dataclass(frozen=True, slots=True)

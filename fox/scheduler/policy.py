@@ -1,26 +1,50 @@
-"""The policy: decodes first, then prefill chunks in order of arrival; the youngest yields when the pool is full."""
+"""The policy. Decodes first, then prefill chunks within the step's budget: the least remaining first, with ageing.
+
+Requests whose prefix is being computed for another wait for it and share it. When the pool is full the youngest
+yields, by swap to the host where it has room, else to be computed again; nothing it said is lost or said twice.
+"""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from fox.errors import ContextExceeded, InvalidRequest, QueueFull
-from fox.kvcache import Drop, KVCache, Move
+from fox.kvcache import KVCache
+from fox.kvcache.prefix import common_prefix
+from fox.scheduler.lookup import Lookup
+from fox.scheduler.pace import Pace
 from fox.scheduler.plan import Chunk, Step
-from fox.scheduler.sequence import Sequence, State
+from fox.scheduler.sequence import MIDDLE_PRIORITY, Sequence, State
+
+AGEING = 0.25  # a prompt token of one's own waits for this part of each token served to others
+CHECKPOINT_TAIL_TOKENS = 8  # templates may rewrite the last tokens of a turn: the checkpoint lies before them
 
 
 @dataclass(frozen=True)
 class Limits:
-    """`parallel` sequences at once, `prefill_chunk` prompt tokens a step, `queue_depth` waiting requests (0: no bound),
-    `context_tokens` for prompt and answer of one request together."""
+    """`parallel` sequences at once, `context_tokens` for prompt and answer of one request together, `prefill_chunk`
+    prompt tokens a step, `queue_depth` waiting requests (0: no bound), `step_target_s` while somebody is decoding.
+    `spec_length` drafted tokens (0: no speculation) from the last `spec_ngram`, while at most `spec_parallel` run."""
 
     parallel: int
     context_tokens: int
     prefill_chunk: int = 512
     queue_depth: int = 512
+    step_target_s: float = 0.1
+    spec_ngram: int = 2
+    spec_length: int = 0
+    spec_parallel: int = 4
+
+
+@dataclass(slots=True)
+class Counts:
+    """What happened since the start; the engine reports it."""
+
+    preemptions: int = 0
+    swaps: int = 0
+    proposed: int = 0
+    accepted: int = 0
 
 
 class Scheduler:
@@ -30,11 +54,13 @@ class Scheduler:
         assert cache.capacity_tokens >= limits.context_tokens, "one whole context must fit the pool"
         self.cache = cache
         self.limits = limits
-        self._waiting: deque[Sequence] = deque()
+        self.pace = Pace(limits.step_target_s)
+        self.counts = Counts()
+        self._queue: list[Sequence] = []  # waiting and swapped
         self._running: list[Sequence] = []  # oldest first
         self._by_id: dict[str, Sequence] = {}
-        self._free_seqs = list(range(limits.parallel - 1, -1, -1))
-        self._moves: list[Move] = []
+        self._lookups: dict[str, Lookup] = {}
+        self._served_tokens = 0
 
     @property
     def running(self) -> int:
@@ -42,17 +68,19 @@ class Scheduler:
 
     @property
     def waiting(self) -> int:
-        return len(self._waiting)
+        return len(self._queue)
 
     @property
     def idle(self) -> bool:
         return not self._by_id
 
-    def add(self, id_: str, tokens: list[int]) -> Sequence:
+    def add(
+        self, id_: str, tokens: list[int], *, priority: int = MIDDLE_PRIORITY, reuse: bool = True
+    ) -> Sequence:
         """Queue a prompt. Raises ContextExceeded, QueueFull, and InvalidRequest for an empty one or a known id."""
         self._refuse(id_, tokens)
-        sequence = Sequence(id_, tokens, len(tokens))
-        self._waiting.append(sequence)
+        sequence = Sequence(id_, tokens, priority, reuse, self._served_tokens)
+        self._queue.append(sequence)
         self._by_id[id_] = sequence
         return sequence
 
@@ -63,23 +91,33 @@ class Scheduler:
 
     def plan(self) -> Step | None:
         """The next step, or None when there is nothing to compute."""
-        self._reserve_decodes()
-        decodes = [self._chunk(s, 1) for s in self._running if s.state is State.DECODING]
-        chunks = decodes + self._prefills()
+        chunks = [*self._decodes(), *self._prefills()]
+        while not chunks and self.yield_youngest():
+            chunks = self._prefills()
         if not chunks:
             assert not self._by_id, "requests are open and nothing can run"
             return None
-        moves, self._moves = tuple(self._moves), []
-        return Step(moves, tuple(chunks))
+        return Step(self.cache.take_moves(), tuple(chunks))
 
-    def commit(self, step: Step, sampled: Mapping[str, int], ended: Iterable[str] = ()) -> None:
-        """The step was computed: `sampled` holds the next token of each chunk that asked for one, `ended` the requests
-        whose answer is complete. A request cancelled since the plan is passed over."""
+    def commit(
+        self, step: Step, sampled: Mapping[str, list[int]], ended: Iterable[str] = (), elapsed_s: float = 0.0
+    ) -> None:
+        """The step was computed in `elapsed_s`. `sampled`: the next tokens of each chunk that wanted any (with a draft,
+        those it got right and one more). `ended`: the requests whose answer is complete. A request cancelled since the
+        plan is passed over."""
+        decodes = prompt_tokens = 0
         for chunk in step.chunks:
-            if sequence := self._by_id.get(chunk.id):
-                sequence.computed = chunk.start + len(chunk.tokens)
-                if chunk.sample:
-                    self._extend(sequence, sampled[chunk.id])
+            sequence = self._by_id.get(chunk.id)
+            if sequence is None:
+                continue
+            if sequence.state is State.DECODING:
+                decodes += len(chunk.tokens)
+            else:
+                prompt_tokens += len(chunk.tokens)
+            self._advance(sequence, chunk, sampled.get(chunk.id, []))
+        self._served_tokens += prompt_tokens
+        if elapsed_s:
+            self.pace.learn(decodes, prompt_tokens, elapsed_s)
         for id_ in ended:
             self.cancel(id_)
 
@@ -90,15 +128,47 @@ class Scheduler:
         self._preempt(self._running[-1])
         return True
 
+    def lose(self, seqs: Iterable[int], keys: Iterable[int]) -> None:
+        """Restores into `seqs` and saves under `keys` failed: what they stood for is computed again."""
+        lost = set(seqs)
+        for sequence in self._running:
+            if sequence.seq in lost:
+                self.cache.reset(sequence.seq)
+                sequence.computed = sequence.cached = 0
+        for key in keys:
+            self.cache.forget(key)
+            for sequence in self._queue:
+                if sequence.swapped == key:
+                    sequence.swapped = None
+                    sequence.become(State.WAITING)
+
+    def shift(self, id_: str, keep: int, discard: int) -> None:
+        """Roll a decoding sequence's window: its tokens from `keep` on lose their first `discard`. What follows them
+        is computed again, so that it is what a fresh prompt of these tokens would be."""
+        sequence = self._by_id[id_]
+        del sequence.tokens[keep : keep + discard]
+        assert sequence.seq is not None
+        if self.cache.shape.can_trim:
+            sequence.computed = min(keep, sequence.computed)
+            self.cache.trim(sequence.seq, sequence.computed)
+        else:
+            sequence.computed = 0
+            self.cache.reset(sequence.seq)
+        self._lookups.pop(id_, None)
+        sequence.become(State.PREFILLING)
+
     def check(self) -> None:
         """The invariants over queue, running list and cache."""
         self.cache.check()
-        assert len(self._waiting) + len(self._running) == len(self._by_id)
-        held = {s.seq for s in self._running}
-        assert held | set(self._free_seqs) == set(range(self.limits.parallel))
-        assert len(held) + len(self._free_seqs) == self.limits.parallel
-        assert all(s.state is State.WAITING and s.seq is None and s.computed == 0 for s in self._waiting)
+        assert len(self._queue) + len(self._running) == len(self._by_id)
+        assert len(self._running) <= self.limits.parallel
+        assert all(s.state in (State.WAITING, State.SWAPPED) and s.seq is None for s in self._queue)
+        assert all((s.swapped is not None) is (s.state is State.SWAPPED) for s in self._queue)
+        assert all(s.state in (State.PREFILLING, State.DECODING) for s in self._running)
         assert all(s.remaining == 1 for s in self._running if s.state is State.DECODING)
+        assert all(s.remaining >= 1 for s in self._by_id.values())
+
+    # at the door
 
     def _refuse(self, id_: str, tokens: list[int]) -> None:
         if not tokens:
@@ -109,73 +179,184 @@ class Scheduler:
             message = f"the prompt has {len(tokens)} tokens, the context holds {limit} with the answer"
             raise ContextExceeded(message, "messages", len(tokens), limit)
         depth = self.limits.queue_depth
-        if depth and len(self._waiting) - len(self._free_seqs) >= depth:
+        if depth and len(self._queue) + len(self._running) >= depth + self.limits.parallel:
             raise QueueFull(depth)
 
-    def _reserve_decodes(self) -> None:
-        """Room for the next token of each decoding sequence, oldest first; the youngest runner yields for it."""
+    # what a step holds
+
+    def _decodes(self) -> list[Chunk]:
+        """The next token of each decoding sequence, oldest first; the youngest runner yields for it."""
         for sequence in list(self._running):
-            while sequence.seq is not None and not self.cache.reserve(sequence.seq, len(sequence.tokens)):
+            if sequence.state is State.DECODING:
+                self._draft(sequence)
+            while sequence.seq is not None and not self._reserve(sequence, 1):
                 self._preempt(self._running[-1])
+        return [self._chunk(s, 1) for s in self._running if s.state is State.DECODING]
+
+    def _reserve(self, sequence: Sequence, tokens: int) -> bool:
+        assert sequence.seq is not None
+        end = min(len(sequence.tokens), sequence.computed + tokens)
+        if sequence.draft and not self.cache.reserve(sequence.seq, end + len(sequence.draft)):
+            sequence.draft = []
+        return self.cache.reserve(sequence.seq, end)
+
+    def _draft(self, sequence: Sequence) -> None:
+        sequence.draft = []
+        if not self.limits.spec_length or len(self._running) > self.limits.spec_parallel:
+            return
+        lookup = self._lookups.get(sequence.id)
+        if lookup is None:
+            lookup = self._lookups[sequence.id] = Lookup(self.limits.spec_ngram, self.limits.spec_length)
+        room = self.limits.context_tokens - len(sequence.tokens)
+        sequence.draft = lookup.draft(sequence.tokens)[: max(0, room)]
 
     def _prefills(self) -> list[Chunk]:
-        budget = self.limits.prefill_chunk
-        chunks = []
-        for sequence in self._prefilling():
+        decoding = any(s.state is State.DECODING for s in self._running)
+        budget = self.pace.chunk_tokens(self.limits.prefill_chunk, decoding=decoding)
+        chunks: list[Chunk] = []
+        for sequence in self._next_prefills():
+            if not self._reserve(sequence, budget):
+                continue  # it keeps what it has and goes on when there is room
             chunks.append(self._chunk(sequence, budget))
             budget -= len(chunks[-1].tokens)
-            if budget == 0:
+            if budget <= 0:
                 break
         return chunks
 
-    def _prefilling(self) -> Iterable[Sequence]:
-        """Those in the middle of their prompt, then those the queue can still admit."""
-        yield from [s for s in self._running if s.state is State.PREFILLING]
-        while self._waiting and self._free_seqs and self._admit(self._waiting[0]):
-            yield self._running[-1]
+    def _next_prefills(self) -> Iterator[Sequence]:
+        """Those in the middle of their prompt and those that can be admitted, by what remains of them and their age."""
+        candidates = [s for s in self._running if s.state is State.PREFILLING] + self._queue
+        blocked = False
+        for sequence in sorted(candidates, key=self._urgency):
+            if sequence.state is State.PREFILLING:
+                yield sequence
+            elif not blocked and not self._should_join(sequence):
+                if self._admit(sequence):
+                    yield sequence
+                else:
+                    blocked = True  # nobody overtakes the one that waits for room
+
+    def _urgency(self, sequence: Sequence) -> float:
+        waited = self._served_tokens - sequence.arrived
+        return sequence.remaining / sequence.weight - AGEING * sequence.weight * waited
+
+    def _should_join(self, sequence: Sequence) -> bool:
+        """Whether another is computing a prefix that this one can share soon."""
+        if not sequence.reuse or not self.cache.shape.reuse or sequence.state is State.SWAPPED:
+            return False
+        if sequence.joins is None:
+            sequence.joins = self._leader(sequence)
+        if sequence.joins is None:
+            return False
+        leader, upto = sequence.joins
+        if leader.state is State.PREFILLING and leader.computed < upto:
+            return True
+        sequence.joins = None
+        return False
+
+    def _leader(self, sequence: Sequence) -> tuple[Sequence, int] | None:
+        """The prefilling sequence that shares the longest prefix, and how much of it can be had from there."""
+        best: tuple[Sequence, int] | None = None
+        for other in self._running:
+            if other.state is not State.PREFILLING:
+                continue
+            upto = common_prefix(other.tokens, sequence.tokens, len(sequence.tokens) - 1)
+            if not self.cache.shape.can_trim:
+                upto = other.checkpoint_at if upto >= other.checkpoint_at else 0
+            if best is None or upto > best[1]:
+                best = other, upto
+        if best is None or best[1] <= best[0].computed:
+            return None
+        match = self.cache.find(sequence.tokens)
+        gain = best[1] - (match.tokens if match else 0)
+        return best if gain >= self.cache.shape.block_size else None
 
     def _admit(self, sequence: Sequence) -> bool:
-        seq = self._free_seqs[-1]
-        if not self.cache.reserve(seq, len(sequence.tokens) + 1):
+        if len(self._running) >= self.limits.parallel:
             return False
-        self._free_seqs.pop()
-        self._waiting.popleft()
+        opened = self.cache.open(sequence.tokens, reuse=sequence.reuse, swapped=sequence.swapped)
+        if opened is None:
+            return False
+        self._queue.remove(sequence)
         self._running.append(sequence)
-        sequence.seq = seq
+        sequence.seq, sequence.computed = opened.seq, opened.reused
+        if sequence.swapped is not None:
+            self.cache.forget(sequence.swapped)
+            sequence.swapped = None
+        elif not sequence.preemptions:
+            sequence.cached, sequence.tier = opened.reused, opened.tier
+        sequence.checkpoint_at = self._checkpoint(sequence)
         sequence.become(State.PREFILLING)
         return True
+
+    def _checkpoint(self, sequence: Sequence) -> int:
+        """Where to save a past that another turn can go on from: 0 where tails can be trimmed anyway."""
+        if self.cache.shape.can_trim or not self.cache.shape.reuse:
+            return 0
+        size = self.cache.shape.block_size
+        at = (len(sequence.tokens) - CHECKPOINT_TAIL_TOKENS) // size * size
+        return at if at > sequence.computed else 0
 
     def _chunk(self, sequence: Sequence, budget: int) -> Chunk:
         assert sequence.seq is not None
         start = sequence.computed
-        tokens = sequence.tokens[start : start + budget]
-        return Chunk(sequence.id, sequence.seq, start, tokens, start + len(tokens) == len(sequence.tokens))
+        end = min(start + budget, len(sequence.tokens))
+        if start < sequence.checkpoint_at < end:
+            end = sequence.checkpoint_at
+        draft = sequence.draft if sequence.state is State.DECODING else []
+        wanted = 1 + len(draft) if end == len(sequence.tokens) else 0
+        return Chunk(sequence.id, sequence.seq, start, sequence.tokens[start:end] + draft, wanted)
 
-    def _extend(self, sequence: Sequence, token: int) -> None:
-        sequence.tokens.append(token)
-        if sequence.state is State.PREFILLING:
-            sequence.become(State.DECODING)
+    # what came of it
+
+    def _advance(self, sequence: Sequence, chunk: Chunk, sampled: list[int]) -> None:
+        drafted = max(0, chunk.wanted - 1)
+        right = len(sampled) - 1 if drafted else 0
+        held = chunk.tokens[: len(chunk.tokens) - drafted + right]
+        self.cache.advance(chunk.seq, held)
+        sequence.computed = chunk.start + len(held)
+        if drafted:
+            self._judge(sequence, drafted, right)
+        if sequence.computed == sequence.checkpoint_at:
+            self.cache.checkpoint(chunk.seq)
+        if chunk.wanted:
+            sequence.tokens += sampled
+            if sequence.state is State.PREFILLING:
+                sequence.become(State.DECODING)
+
+    def _judge(self, sequence: Sequence, drafted: int, right: int) -> None:
+        if right < drafted:
+            assert sequence.seq is not None
+            self.cache.trim(sequence.seq, sequence.computed)
+        self._lookups[sequence.id].judge(drafted, right)
+        self.counts.proposed += drafted
+        self.counts.accepted += right
 
     def _preempt(self, sequence: Sequence) -> None:
-        """Back to the head of the queue, tokens kept, cells dropped: it is computed again when there is room."""
-        self._leave(sequence)
-        sequence.computed = 0
-        sequence.preemptions += 1
-        sequence.become(State.WAITING)
-        self._waiting.appendleft(sequence)
-
-    def _finish(self, sequence: Sequence) -> None:
-        if sequence.state is State.WAITING:
-            self._waiting.remove(sequence)
-        else:
-            self._leave(sequence)
-        sequence.become(State.FINISHED)
-        del self._by_id[sequence.id]
-
-    def _leave(self, sequence: Sequence) -> None:
+        """Back to the queue, tokens kept: its state goes to the host, or is computed again when there is room."""
         assert sequence.seq is not None
         self._running.remove(sequence)
-        self.cache.release(sequence.seq)
-        self._free_seqs.append(sequence.seq)
-        self._moves.append(Drop(sequence.seq))
+        sequence.swapped = self.cache.swap_out(sequence.seq)
+        if sequence.swapped is None:
+            self.cache.close(sequence.seq, keep=False)
+            sequence.computed = 0
+        else:
+            self.counts.swaps += 1
         sequence.seq = None
+        sequence.draft = []
+        sequence.preemptions += 1
+        self.counts.preemptions += 1
+        sequence.become(State.WAITING if sequence.swapped is None else State.SWAPPED)
+        self._queue.insert(0, sequence)
+
+    def _finish(self, sequence: Sequence) -> None:
+        if sequence.seq is None:
+            self._queue.remove(sequence)
+            if sequence.swapped is not None:
+                self.cache.forget(sequence.swapped)
+        else:
+            self._running.remove(sequence)
+            self.cache.close(sequence.seq)
+        sequence.become(State.FINISHED)
+        self._lookups.pop(sequence.id, None)
+        del self._by_id[sequence.id]

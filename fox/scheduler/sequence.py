@@ -5,18 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+MIDDLE_PRIORITY = 128
+
 
 class State(Enum):
     WAITING = "waiting"
     PREFILLING = "prefilling"
     DECODING = "decoding"
+    SWAPPED = "swapped"
     FINISHED = "finished"
 
 
 TRANSITIONS: dict[State, frozenset[State]] = {
     State.WAITING: frozenset({State.PREFILLING, State.FINISHED}),
-    State.PREFILLING: frozenset({State.DECODING, State.WAITING, State.FINISHED}),
-    State.DECODING: frozenset({State.WAITING, State.FINISHED}),
+    State.PREFILLING: frozenset({State.DECODING, State.WAITING, State.SWAPPED, State.FINISHED}),
+    State.DECODING: frozenset({State.PREFILLING, State.WAITING, State.SWAPPED, State.FINISHED}),
+    State.SWAPPED: frozenset({State.PREFILLING, State.WAITING, State.FINISHED}),
     State.FINISHED: frozenset(),
 }
 
@@ -26,16 +30,26 @@ class Sequence:
     """A request's tokens, prompt and answer in one list, and how many of them are in the KV memory.
 
     `seq` is the id it holds in the KV memory while it runs. The last token of a decoding sequence is always the one
-    that was sampled and not computed yet: `computed == len(tokens) - 1`.
+    that was sampled and not computed yet: `computed == len(tokens) - 1`. `cached` of the prompt's tokens were found,
+    in `tier`. `arrived`: how many prompt tokens had been served to all when it came. `swapped`: the key of its saved
+    state. `joins`: the sequence that computes a prefix both share, and how much of it.
     """
 
     id: str
     tokens: list[int]
-    prompt_tokens: int
+    priority: int = MIDDLE_PRIORITY
+    reuse: bool = True
+    arrived: int = 0
     state: State = State.WAITING
     seq: int | None = None
     computed: int = 0
-    preemptions: int = field(default=0)
+    cached: int = 0
+    tier: str | None = None
+    swapped: int | None = None
+    checkpoint_at: int = 0
+    preemptions: int = 0
+    joins: tuple[Sequence, int] | None = None
+    draft: list[int] = field(default_factory=list)
 
     @property
     def remaining(self) -> int:
@@ -43,8 +57,9 @@ class Sequence:
         return len(self.tokens) - self.computed
 
     @property
-    def generated(self) -> int:
-        return len(self.tokens) - self.prompt_tokens
+    def weight(self) -> float:
+        """1 at the middle priority, about 2 at the highest, near 0 at the lowest."""
+        return (1 + self.priority) / (1 + MIDDLE_PRIORITY)
 
     def become(self, state: State) -> None:
         assert state in TRANSITIONS[self.state], f"{self.state} -> {state}"
