@@ -28,6 +28,8 @@ class Sampling(Struct, frozen=True):
 
     `repeat_penalty` looks at the last `repeat_last_n` tokens of prompt and answer (-1: all, 0: none); presence and
     frequency penalties look at the answer only. `logit_bias` adds to a token's logit, ids inside the vocabulary.
+    `dynatemp_range` lets the temperature move that far both ways with the entropy; `mirostat` 1 or 2 replaces all
+    truncation; `dry_multiplier` 0 switches DRY off. Each in the sense of llama.cpp's sampler of that name.
     """
 
     temperature: float = 0.8
@@ -40,10 +42,29 @@ class Sampling(Struct, frozen=True):
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
     logit_bias: tuple[tuple[int, float], ...] = ()
+    dynatemp_range: float = 0.0
+    dynatemp_exponent: float = 1.0
+    typical_p: float = 1.0
+    xtc_probability: float = 0.0
+    xtc_threshold: float = 0.1
+    top_n_sigma: float = -1.0
+    mirostat: int = 0
+    mirostat_tau: float = 5.0
+    mirostat_eta: float = 0.1
+    dry_multiplier: float = 0.0
+    dry_base: float = 1.75
+    dry_allowed_length: int = 2
+    dry_penalty_last_n: int = -1
+    dry_sequence_breakers: tuple[str, ...] = ("\n", ":", '"', "*")
 
 
 class GenerationRequest(Struct, frozen=True):
-    """One answer asked of one engine. `max_tokens=None`: to the end of the context."""
+    """One answer asked of one engine. `max_tokens=None`: to the end of the context.
+
+    `priority` 0 to 255, the higher the sooner. `cache_prompt=False` computes the prompt from scratch. `shift`: roll the
+    context's window where it ends; `truncate`: cut a prompt that is too long; None for both: as the server is set.
+    `logprobs`: report each token's log probability and this many of its rivals'.
+    """
 
     id: str
     prompt: tuple[PromptPart, ...]
@@ -52,6 +73,11 @@ class GenerationRequest(Struct, frozen=True):
     min_tokens: int = 0
     ignore_eos: bool = False
     stop: tuple[str, ...] = ()
+    priority: int = 128
+    cache_prompt: bool = True
+    shift: bool | None = None
+    truncate: bool | None = None
+    logprobs: int | None = None
 
 
 class Usage(Struct, frozen=True):
@@ -109,3 +135,4 @@ class ModelInfo(Struct, frozen=True):
     control_tokens: tuple[str, ...]
     end_tokens: tuple[str, ...] = ()
     can_trim: bool = True
+    layout: str = "pool"

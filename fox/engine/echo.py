@@ -13,16 +13,17 @@ import signal
 import time
 from collections.abc import Sequence
 
-from fox.engine.model import NoRoom
+from fox.engine.model import Lost
 from fox.engine.options import EngineOptions
 from fox.errors import EngineFailed, ModelLoadFailed
 from fox.generation import ModelInfo, PromptPart, Sampling
-from fox.kvcache import Drop, Move
+from fox.kvcache import Drop, Forget, Move, Restore, Save, Shape, Share, Trim
 from fox.scheduler import Chunk
 
 END, TURN = 0, 1  # END ends an answer, TURN separates prompt and answer
 SLOW_STEP_S = 0.05
 CONTEXT_TOKENS = 4096
+MOST_POOL_TOKENS = 1 << 20
 TEMPLATE = "{{ messages[-1].content }}"
 
 
@@ -36,9 +37,21 @@ class EchoModel:
         self._words = ["</end>", "<turn>"]
         self._ids = {word: i for i, word in enumerate(self._words)}
         self._cells: dict[int, list[int]] = {}
-        self._rows: list[list[int]] = []
+        self._saved: dict[int, list[int]] = {}
+        self._rows: list[
+            tuple[list[int], int]
+        ] = []  # a sequence's cells, and how many of them a row has seen
         context = options.max_context_len or CONTEXT_TOKENS
-        self.pool_tokens = max(context, min(options.max_batch_size * context, 1 << 20))
+        pool_tokens = max(context, min(options.max_batch_size * context, MOST_POOL_TOKENS))
+        size = options.block_size
+        self.shape = Shape(
+            slots=2 * options.max_batch_size,
+            blocks=-(-pool_tokens // size),
+            block_size=size,
+            reuse=options.prefix_cache,
+            host_bytes=MOST_POOL_TOKENS if options.kv_host_mb is None else options.kv_host_mb << 20,
+            token_bytes=1,
+        )
         self.info = ModelInfo(
             name=name,
             architecture="echo",
@@ -67,33 +80,45 @@ class EchoModel:
     def is_end(self, token: int) -> bool:
         return token == END
 
-    def apply(self, moves: Sequence[Move]) -> None:
+    def apply(self, moves: Sequence[Move]) -> Lost:
         for move in moves:
             match move:
                 case Drop(seq):
                     self._cells.pop(seq, None)
+                case Trim(seq, upto):
+                    del self._cells[seq][upto:]
+                case Share(src, dst, upto):
+                    self._cells[dst] = self._cells[src][:upto]
+                case Save(seq, key):
+                    self._saved[key] = list(self._cells[seq])
+                case Restore(key, seq):
+                    self._cells[seq] = list(self._saved[key])
+                case Forget(key):
+                    del self._saved[key]
+        return Lost([], [])
 
     def decode(self, chunks: Sequence[Chunk]) -> list[int]:
         if self._delay_s:
             time.sleep(self._delay_s)
-        if sum(map(len, self._cells.values())) + sum(len(c.tokens) for c in chunks) > self.pool_tokens:
-            raise NoRoom
+        self._rows = []
+        first_rows = []
         for chunk in chunks:
             cells = self._cells.setdefault(chunk.seq, [])
             if len(cells) != chunk.start:
                 raise EngineFailed(f"chunk starts at {chunk.start}, the sequence holds {len(cells)} cells")
             cells.extend(chunk.tokens)
-        self._rows = [self._cells[chunk.seq] for chunk in chunks]
-        return list(range(len(chunks)))
+            first_rows.append(len(self._rows))
+            self._rows += [(cells, len(cells) - chunk.wanted + 1 + i) for i in range(chunk.wanted)]
+        return first_rows
 
-    def sampler(self, sampling: Sampling, prompt: Sequence[int]) -> EchoSampler:
-        return EchoSampler(self)
+    def sampler(self, sampling: Sampling, prompt: Sequence[int], *, may_end: bool) -> EchoSampler:
+        return EchoSampler(self, may_end)
 
     def next_token(self, row: int, may_end: bool) -> int:
         """The word at the same place in the prompt; from its start again where the answer may not end."""
-        cells = self._rows[row]
+        cells, seen = self._rows[row]
         turn = cells.index(TURN)
-        spoken = len(cells) - turn - 1
+        spoken = seen - turn - 1
         if spoken >= turn and may_end:
             return END
         token = cells[spoken % turn]
@@ -112,11 +137,20 @@ class EchoModel:
 
 
 class EchoSampler:
-    def __init__(self, model: EchoModel) -> None:
+    in_graph = True
+
+    def __init__(self, model: EchoModel, may_end: bool) -> None:
         self._model = model
+        self._may_end = may_end
+
+    def attach(self, seq: int, *, alone: bool) -> None:
+        pass
+
+    def detach(self) -> None:
+        pass
 
     def sample(self, row: int, *, may_end: bool) -> int:
-        return self._model.next_token(row, may_end)
+        return self._model.next_token(row, may_end and self._may_end)
 
     def close(self) -> None:
         pass

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Literal
 
 from fox import errors
+from fox.engine.answer import Answer, Reason
 from fox.engine.messages import Accepted, Cancel, EngineStats, Refused, Stepped
-from fox.engine.model import Model, NoRoom, Sampler
+from fox.engine.model import Model, NoRoom
+from fox.engine.options import EngineOptions
+from fox.engine.tally import Tally
 from fox.engine.text import TextStream
-from fox.generation import Delta, Failure, Finish, GenerationRequest, ModelInfo, Usage
+from fox.generation import Delta, Failure, GenerationRequest
+from fox.kvcache import KVCache
 from fox.scheduler import Chunk, Limits, Scheduler, Step
+
+SAMPLING_THREADS = 2
+RUNAWAY_CONTEXTS = (
+    10  # an answer without a limit of its own, on a rolling window, ends after so many contexts
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,37 +36,19 @@ class Arrival:
 Inbox = SimpleQueue[Arrival | Cancel]
 
 
-@dataclass(slots=True)
-class Answer:
-    """One accepted request, while it is being answered."""
-
-    request: GenerationRequest
-    prompt_tokens: int
-    limit_tokens: int
-    sampler: Sampler
-    text: TextStream
-    generated: int = 0
-    unreported: int = 0
-
-    @property
-    def may_end(self) -> bool:
-        return not self.request.ignore_eos and self.generated >= self.request.min_tokens
-
-    @property
-    def usage(self) -> Usage:
-        return Usage(self.prompt_tokens, self.generated)
-
-
 class StepLoop:
     """Answers what arrives in `inbox`; `send` gets one message a step, and one when requests arrive or leave."""
 
     def __init__(
-        self, model: Model, scheduler: Scheduler, inbox: Inbox, send: Callable[[Stepped], None]
+        self, model: Model, options: EngineOptions, inbox: Inbox, send: Callable[[Stepped], None]
     ) -> None:
         self._model = model
-        self._scheduler = scheduler
+        self._options = options
+        self._scheduler = _scheduler(model, options)
         self._inbox = inbox
         self._send = send
+        self._tally = Tally(self._scheduler)
+        self._pool = ThreadPoolExecutor(SAMPLING_THREADS, thread_name_prefix="sampling")
         self._answers: dict[str, Answer] = {}
         self._accepted: list[Accepted] = []
         self._refused: list[Refused] = []
@@ -71,11 +63,15 @@ class StepLoop:
         """One turn. Blocks only when no request is open."""
         self._drain()
         self._report()
-        if step := self._scheduler.plan():
+        with self._tally.part("plan"):
+            step = self._scheduler.plan()
+        if step:
             self._compute(step)
             self._report()
         else:
-            self._scheduler.check()
+            self._settle()
+
+    # what arrives
 
     def _drain(self) -> None:
         try:
@@ -99,24 +95,57 @@ class StepLoop:
     def _accept(self, item: Arrival) -> None:
         if isinstance(item.tokens, errors.FoxError):
             raise item.tokens
-        request, count = item.request, len(item.tokens)
-        _refuse_impossible(request, self._model.info)
-        self._scheduler.add(request.id, item.tokens)
-        room = self._model.info.context_tokens - count
-        limit = room if request.max_tokens is None else min(room, request.max_tokens)
-        sampler = self._model.sampler(request.sampling, item.tokens)
+        request, info = item.request, self._model.info
+        _refuse_impossible(request, info.vocab_tokens)
+        tokens, truncated = self._fit(request, item.tokens)
+        scheduled = self._scheduler.add(
+            request.id, tokens, priority=request.priority, reuse=request.cache_prompt
+        )
+        sampler = self._model.sampler(request.sampling, tokens, may_end=not request.ignore_eos)
         stop = (*request.stop, *(() if request.ignore_eos else self._spelled_ends()))
-        self._answers[request.id] = Answer(request, count, limit, sampler, TextStream(stop))
-        self._accepted.append(Accepted(request.id, count))
+        limit = self._limit(request, len(tokens))
+        self._answers[request.id] = Answer(request, scheduled, len(tokens), limit, sampler, TextStream(stop))
+        self._accepted.append(Accepted(request.id, len(tokens), truncated))
+
+    def _fit(self, request: GenerationRequest, tokens: list[int]) -> tuple[list[int], int]:
+        """The prompt, cut in its middle where it is too long and may be cut; and how many tokens that cost."""
+        context = self._model.info.context_tokens
+        may = request.truncate if request.truncate is not None else self._options.context_shift
+        if len(tokens) < context or not may:
+            return tokens, 0
+        keep = self._keep()
+        kept = max(keep + 1, context - max((context - keep) // 2, 1))
+        return tokens[:keep] + tokens[len(tokens) - (kept - keep) :], len(tokens) - kept
+
+    def _keep(self) -> int:
+        """Tokens that a rolling window never loses."""
+        return min(self._options.context_keep, self._model.info.context_tokens // 2)
+
+    def _limit(self, request: GenerationRequest, prompt_tokens: int) -> int:
+        context = self._model.info.context_tokens
+        room = RUNAWAY_CONTEXTS * context if self._shifts(request) else context - prompt_tokens
+        return room if request.max_tokens is None else min(room, request.max_tokens)
+
+    def _shifts(self, request: GenerationRequest) -> bool:
+        return self._options.context_shift if request.shift is None else request.shift
 
     def _spelled_ends(self) -> Sequence[str]:
         """Turn markers a model may spell letter by letter instead of using the token (`<|im_end|>` and its like)."""
         return [end for end in self._model.info.end_tokens if end.startswith("<|") and end.endswith("|>")]
 
+    # what is computed
+
     def _compute(self, step: Step) -> None:
-        self._model.apply(step.moves)
+        began = time.perf_counter()
+        lost = self._model.apply(step.moves)
+        if lost.seqs or lost.keys:
+            self._scheduler.lose(lost.seqs, lost.keys)
+            if lost.seqs:
+                return
+        self._sit(step)
         try:
-            rows = self._model.decode(step.chunks)
+            with self._tally.part("decode"):
+                rows = self._model.decode(step.chunks)
         except NoRoom:
             if not self._scheduler.yield_youngest():
                 self._fail(step.chunks, errors.EngineFailed("the KV memory has no room for this request"))
@@ -124,55 +153,72 @@ class StepLoop:
         except errors.EngineFailed as error:
             self._fail(step.chunks, error)
             return
-        sampled = self._sample(step, rows)
-        ended = [id_ for id_, token in sampled.items() if self._advance(id_, token)]
-        self._scheduler.commit(step, sampled, ended)
+        with self._tally.part("sample"):
+            sampled = self._sample(step, rows)
+        with self._tally.part("emit"):
+            ended = [id_ for id_, tokens in sampled.items() if self._advance(id_, tokens)]
+        self._scheduler.commit(step, sampled, ended, time.perf_counter() - began)
+        self._roll(sampled)
 
-    def _sample(self, step: Step, rows: list[int]) -> dict[str, int]:
-        sampled = {}
-        for chunk, row in zip(step.chunks, rows, strict=True):
-            if not chunk.sample:
-                continue
-            answer = self._answers[chunk.id]
-            try:
-                sampled[chunk.id] = answer.sampler.sample(row, may_end=answer.may_end)
-            except errors.EngineFailed as error:
-                self._fail([chunk], error)
-        return sampled
+    def _sit(self, step: Step) -> None:
+        chunks = {chunk.id: chunk for chunk in step.chunks}
+        for id_, answer in self._answers.items():
+            if answer.attached is not None and (id_ not in chunks or chunks[id_].seq != answer.attached):
+                answer.sit(None)
+        for id_, chunk in chunks.items():
+            self._answers[id_].sit(chunk)
 
-    def _advance(self, id_: str, token: int) -> bool:
-        """Add a token to its answer; whether that ended it."""
+    def _sample(self, step: Step, rows: list[int]) -> dict[str, list[int]]:
+        wanted = [(c, row) for c, row in zip(step.chunks, rows, strict=True) if c.wanted]
+        outside = [pair for pair in wanted if not self._answers[pair[0].id].sampler.in_graph]
+        sampled = dict(map(self._sample_one, (pair for pair in wanted if pair not in outside)))
+        # the first call sorts the context's outputs: it must not run beside others
+        sampled.update(map(self._sample_one, outside[:1]))
+        sampled.update(self._pool.map(self._sample_one, outside[1:]))
+        failed = {id_: error for id_, error in sampled.items() if isinstance(error, errors.FoxError)}
+        for chunk, _ in wanted:
+            if chunk.id in failed:
+                self._fail([chunk], failed[chunk.id])
+        return {id_: tokens for id_, tokens in sampled.items() if isinstance(tokens, list)}
+
+    def _sample_one(self, pair: tuple[Chunk, int]) -> tuple[str, list[int] | errors.FoxError]:
+        chunk, row = pair
+        try:
+            return chunk.id, self._answers[chunk.id].sample(chunk, row, self._model.is_end)
+        except errors.EngineFailed as error:
+            return chunk.id, error
+
+    def _advance(self, id_: str, tokens: list[int]) -> bool:
+        """Add tokens to their answer; whether that ended it."""
         answer = self._answers[id_]
-        answer.generated += 1
-        answer.unreported += 1
-        if self._model.is_end(token):
-            self._end(id_, "stop", answer.text.flush())
-            return True
-        text = answer.text.push(self._model.piece(token))
-        if answer.text.stopped:
-            self._end(id_, "stop", text)
-        elif answer.generated >= answer.limit_tokens:
-            self._end(id_, "length", text + answer.text.flush())
-        else:
-            self._say(answer, text)
-            return False
-        return True
+        text, reason = answer.take(tokens, self._model)
+        if reason:
+            self._end(id_, reason, text)
+        elif text:
+            self._deltas.append(answer.delta(text))
+        return reason is not None
 
-    def _say(self, answer: Answer, text: str) -> None:
-        if text:
-            self._deltas.append(Delta(answer.request.id, text, answer.unreported))
-            answer.unreported = 0
+    def _roll(self, ids: Iterable[str]) -> None:
+        """Answers that have filled the context and may go on lose the older half of what need not be kept."""
+        for id_ in ids:
+            answer = self._answers.get(id_)
+            if answer and (count := len(answer.scheduled.tokens)) >= self._model.info.context_tokens:
+                keep = self._keep()
+                self._scheduler.shift(id_, keep, (count - keep) // 2)
 
-    def _end(
-        self,
-        id_: str,
-        reason: Literal["stop", "length", "cancelled", "failed"],
-        text: str = "",
-        failure: Failure | None = None,
-    ) -> None:
+    def _settle(self) -> None:
+        """Nothing runs: the books must balance, and moves that are due are made."""
+        self._scheduler.check()
+        lost = self._model.apply(self._scheduler.cache.take_moves())
+        self._scheduler.lose(lost.seqs, lost.keys)
+
+    # what is told
+
+    def _end(self, id_: str, reason: Reason, text: str = "", failure: Failure | None = None) -> None:
         answer = self._answers.pop(id_)
         answer.sampler.close()
-        self._deltas.append(Delta(id_, text, answer.unreported, Finish(reason, answer.usage, failure)))
+        self._tally.answered(answer)
+        self._deltas.append(answer.delta(text, reason, failure))
 
     def _fail(self, chunks: Sequence[Chunk], error: errors.FoxError) -> None:
         failure = Failure(*errors.to_wire(error))
@@ -183,24 +229,29 @@ class StepLoop:
     def _report(self) -> None:
         if not (self._accepted or self._refused or self._deltas):
             return
-        stats = EngineStats(self._scheduler.running, self._scheduler.waiting, self._scheduler.cache.usage)
+        stats: EngineStats = self._tally.stats()
         self._send(Stepped(tuple(self._accepted), tuple(self._refused), tuple(self._deltas), stats))
         self._accepted, self._refused, self._deltas = [], [], []
 
 
-def _refuse_impossible(request: GenerationRequest, info: ModelInfo) -> None:
+def _refuse_impossible(request: GenerationRequest, vocab_tokens: int) -> None:
     if request.max_tokens is not None and request.max_tokens < 1:
         raise errors.InvalidRequest("`max_tokens` must be at least 1", "max_tokens")
     for token, _ in request.sampling.logit_bias:
-        if not 0 <= token < info.vocab_tokens:
-            message = f"token {token} is not in the vocabulary of {info.vocab_tokens}"
+        if not 0 <= token < vocab_tokens:
+            message = f"token {token} is not in the vocabulary of {vocab_tokens}"
             raise errors.InvalidRequest(message, "logit_bias")
 
 
-def build_scheduler(model: Model, prefill_chunk: int, queue_depth: int, block_size: int) -> Scheduler:
+def _scheduler(model: Model, options: EngineOptions) -> Scheduler:
     """The scheduler and cache that fit a loaded model."""
-    from fox.kvcache import KVCache
-
-    info = model.info
-    limits = Limits(info.parallel, info.context_tokens, prefill_chunk, queue_depth)
-    return Scheduler(KVCache(model.pool_tokens // block_size, block_size), limits)
+    limits = Limits(
+        parallel=model.info.parallel,
+        context_tokens=model.info.context_tokens,
+        prefill_chunk=options.max_prefill_chunk,
+        queue_depth=options.max_queue_depth,
+        step_target_s=options.step_target_ms / 1000,
+        spec_ngram=options.spec_ngram,
+        spec_length=options.spec_draft_len if options.speculative and model.info.can_trim else 0,
+    )
+    return Scheduler(KVCache(model.shape), limits)

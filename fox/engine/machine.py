@@ -27,11 +27,18 @@ def available_memory_bytes() -> int:
     return free
 
 
+def total_memory_bytes() -> int:
+    """Memory of the machine, within the cgroup's limit."""
+    total = int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    limit = _read(CGROUP / "memory.max")
+    return min(total, int(limit)) if limit.isdigit() else total
+
+
 def _meminfo_available() -> int:
     for line in _read(Path("/proc/meminfo")).splitlines():
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * 1024
-    return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
+    return total_memory_bytes() // 2
 
 
 def _cpu_quota(otherwise: int) -> int:

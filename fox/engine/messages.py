@@ -40,10 +40,11 @@ class LoadFailed(Struct, frozen=True, tag=True):
 
 
 class Accepted(Struct, frozen=True):
-    """The request is queued; its prompt has this many tokens."""
+    """The request is queued; its prompt has this many tokens, `truncated` more were cut from it."""
 
     id: str
     prompt_tokens: int
+    truncated: int = 0
 
 
 class Refused(Struct, frozen=True):
@@ -54,11 +55,22 @@ class Refused(Struct, frozen=True):
 
 
 class EngineStats(Struct, frozen=True):
-    """Sequences that run and wait, and the part of the KV memory that is held (0 to 1)."""
+    """What the child knows of itself. First what is true now (`kv_usage` is the part of the pool that running requests
+    hold, 0 to 1; parked ones are in `blocks_held` too), then totals since the start."""
 
     running: int = 0
     waiting: int = 0
     kv_usage: float = 0.0
+    blocks_total: int = 0
+    blocks_held: int = 0
+    host_bytes: int = 0
+    preemptions: int = 0
+    swaps: int = 0
+    spec_proposed: int = 0
+    spec_accepted: int = 0
+    prompt_tokens: int = 0
+    hit_tokens: dict[str, int] = msgspec.field(default_factory=dict)
+    step_seconds: dict[str, float] = msgspec.field(default_factory=dict)
 
 
 class Stepped(Struct, frozen=True, tag=True):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from fox import errors
 from fox.generation import ModelInfo, PromptPart, Sampling
-from fox.kvcache import Move
+from fox.kvcache import Move, Shape
 from fox.scheduler import Chunk
 
 
@@ -15,8 +16,27 @@ class NoRoom(errors.FoxError):
     """The KV memory has no cells for this batch. Nothing was computed; a smaller batch may fit."""
 
 
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Moves that failed: restores into `seqs`, saves under `keys`. What they stood for is computed again."""
+
+    seqs: list[int]
+    keys: list[int]
+
+
 class Sampler(Protocol):
     """Chooses one answer's tokens, one after the other, and remembers what it chose."""
+
+    @property
+    def in_graph(self) -> bool:
+        """Whether this step's token was chosen inside the decode graph already."""
+
+    def attach(self, seq: int, *, alone: bool) -> None:
+        """The answer runs as sequence `seq`. `alone`: this step wants one token, and any; it may then be chosen inside
+        the decode graph."""
+
+    def detach(self) -> None:
+        """The answer has left its sequence."""
 
     def sample(self, row: int, *, may_end: bool) -> int:
         """The next token, from the logits that the last `decode` left for `row`. `may_end=False` bars EOG tokens."""
@@ -29,7 +49,7 @@ class Model(Protocol):
     """One loaded model with its KV memory. `tokenize` may be called from another thread than the rest."""
 
     info: ModelInfo
-    pool_tokens: int
+    shape: Shape
 
     def tokenize(self, prompt: Sequence[PromptPart]) -> list[int]:
         """Token ids, BOS once where the vocabulary wants one. Control tokens only from special parts."""
@@ -40,14 +60,14 @@ class Model(Protocol):
     def is_end(self, token: int) -> bool:
         """Whether this token ends an answer (any EOG token, not the EOS only)."""
 
-    def apply(self, moves: Sequence[Move]) -> None:
-        """Carry out cache moves, in order."""
+    def apply(self, moves: Sequence[Move]) -> Lost:
+        """Carry out cache moves, in order; says which failed."""
 
     def decode(self, chunks: Sequence[Chunk]) -> list[int]:
-        """Compute one batch. Returns, for each chunk, the row whose logits follow its last token.
+        """Compute one batch. Returns, for each chunk, the row of the first token whose logits it wants.
 
         Raises NoRoom with nothing changed, EngineFailed where the chunks' sequences are lost.
         """
 
-    def sampler(self, sampling: Sampling, prompt: Sequence[int]) -> Sampler:
-        """A sampler for one answer. `prompt` counts for penalties that look at it."""
+    def sampler(self, sampling: Sampling, prompt: Sequence[int], *, may_end: bool) -> Sampler:
+        """A sampler for one answer. `prompt` counts for penalties that look at it; `may_end=False` bars EOG tokens."""

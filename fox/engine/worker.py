@@ -14,7 +14,7 @@ from queue import SimpleQueue
 
 from fox import errors
 from fox.engine import messages
-from fox.engine.loop import Arrival, Inbox, StepLoop, build_scheduler
+from fox.engine.loop import Arrival, Inbox, StepLoop
 from fox.engine.messages import Cancel, LoadFailed, Ready, Start, Submit, ToChild, ToParent
 from fox.engine.model import Model
 
@@ -34,10 +34,9 @@ def main(fd: int) -> None:
         link.send(LoadFailed(str(error.args[1])))
         os._exit(0)
     intake.model = model
-    options = start.options
-    scheduler = build_scheduler(model, options.max_prefill_chunk, options.max_queue_depth, options.block_size)
+    loop = StepLoop(model, start.options, intake.inbox, link.send)
     link.send(Ready(model.info))
-    StepLoop(model, scheduler, intake.inbox, link.send).run()
+    loop.run()
 
 
 def _load(start: Start) -> Model:

@@ -58,7 +58,7 @@ class Opened:
 
 
 class KVCache:
-    """The ledger's verbs: open/close, reserve, advance; swap_out and checkpoint for the host tier; moves come by `take_moves`."""
+    """A request's life is open, reserve, advance, close; `take_moves` gives what the memory must do to agree."""
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
@@ -194,7 +194,12 @@ class KVCache:
 
     def _seat(self, match: Match | None, tokens: list[int]) -> Track | None:
         source = match.holding if match else None
-        if match and isinstance(source, Track) and not source.running and self._should_take_over(source, match):
+        if (
+            match
+            and isinstance(source, Track)
+            and not source.running
+            and self._should_take_over(source, match)
+        ):
             return self._take_over(source, match.tokens, tokens)
         if isinstance(source, Saved):
             with source.kept():

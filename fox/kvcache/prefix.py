@@ -66,7 +66,7 @@ class PrefixIndex:
         del holding.tokens[upto:], holding.hashes[keep:]
 
     def matches(self, tokens: list[int], limit: int) -> Iterator[Match]:
-        """Holdings that share full blocks with `tokens[:limit]`, deepest first; each match is extended token by token."""
+        """Holdings that share full blocks with `tokens[:limit]`, deepest first, each match extended token by token."""
         for hash_ in reversed(self._path(tokens, limit)):
             for holding in reversed(self._holders.get(hash_, {})):
                 if count := common_prefix(holding.tokens, tokens, limit):

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from fox.engine.sampling import Stage, stages
+from fox.engine.sampling import Stage, runs_in_graph, stages
 from fox.generation import Sampling
 
 
@@ -33,3 +33,45 @@ def test_a_seed_is_kept_in_32_bits_and_none_means_a_new_one_each_time() -> None:
     assert stages(Sampling(seed=(1 << 32) + 5), 100, 64)[-1] == Stage("dist", (5,))
     drawn = {stages(Sampling(), 100, 64)[-1].args for _ in range(5)}
     assert len(drawn) > 1
+
+
+def test_every_sampler_has_its_place_in_the_order() -> None:
+    sampling = Sampling(
+        min_p=0.1,
+        typical_p=0.9,
+        top_n_sigma=1.0,
+        xtc_probability=0.5,
+        dry_multiplier=0.8,
+        dynatemp_range=0.5,
+        seed=1,
+    )
+    assert names(sampling) == [
+        "dry",
+        "top_n_sigma",
+        "top_k",
+        "typical",
+        "top_p",
+        "min_p",
+        "xtc",
+        "temp_ext",
+        "dist",
+    ]
+
+
+def test_mirostat_replaces_all_truncation() -> None:
+    assert names(Sampling(mirostat=1, min_p=0.1)) == ["temp", "mirostat"]
+    assert names(Sampling(mirostat=2)) == ["temp", "mirostat_v2"]
+
+
+def test_chains_that_differ_inside_the_graph_stay_outside() -> None:
+    def inside(sampling: Sampling, biased: bool = False) -> bool:
+        return runs_in_graph(stages(sampling, 100, 64), biased=biased)
+
+    assert inside(Sampling())
+    assert inside(Sampling(temperature=0, repeat_penalty=1.2), biased=True)
+    assert inside(Sampling(top_k=0, top_p=1.0))
+    assert not inside(Sampling(top_k=0))
+    assert not inside(Sampling(repeat_penalty=1.2))
+    assert not inside(Sampling(), biased=True)
+    assert not inside(Sampling(mirostat=2))
+    assert not inside(Sampling(dynatemp_range=0.3))

@@ -1,4 +1,4 @@
-"""A memory that carries out moves the way llama.cpp does: cells by (sequence, position), shared by reference or copy."""
+"""A memory that carries out moves as llama.cpp does: cells by (sequence, position), shared by reference or copy."""
 
 from __future__ import annotations
 

@@ -175,7 +175,9 @@ class LedgerMachine(RuleBasedStateMachine):
     def start(self, by_copy: bool, can_trim: bool, host: int) -> None:
         self.slots, self.context = 3, 12
         blocks = self.slots * 6 if by_copy else 8
-        self.cache = cache(slots=3, blocks=blocks, by_copy=by_copy, can_trim=can_trim, host_bytes=host, token_bytes=1)
+        self.cache = cache(
+            slots=3, blocks=blocks, by_copy=by_copy, can_trim=can_trim, host_bytes=host, token_bytes=1
+        )
         self.memory = Memory(by_copy=by_copy, can_trim=can_trim)
         self.running: dict[int, list[int]] = {}
         self.swapped: dict[int, list[int]] = {}
@@ -183,7 +185,11 @@ class LedgerMachine(RuleBasedStateMachine):
     def settle(self) -> None:
         self.memory.apply(self.cache.take_moves())
 
-    @rule(tokens=st.lists(st.integers(0, 1), min_size=1, max_size=11), reuse=st.booleans(), upto=st.integers(0, 11))
+    @rule(
+        tokens=st.lists(st.integers(0, 1), min_size=1, max_size=11),
+        reuse=st.booleans(),
+        upto=st.integers(0, 11),
+    )
     def open(self, tokens: list[int], reuse: bool, upto: int) -> None:
         opened = self.cache.open(tokens, reuse=reuse)
         self.settle()
@@ -202,7 +208,9 @@ class LedgerMachine(RuleBasedStateMachine):
     def grow(self, data: st.DataObject, tokens: list[int]) -> None:
         if seq := self.pick(data, self.running):
             held = self.running[seq - 1]
-            if len(held) + len(tokens) < self.context and self.cache.reserve(seq - 1, len(held) + len(tokens)):
+            if len(held) + len(tokens) < self.context and self.cache.reserve(
+                seq - 1, len(held) + len(tokens)
+            ):
                 self.settle()
                 held += tokens
                 self.compute(seq - 1, tokens)

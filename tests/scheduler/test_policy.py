@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from fox.errors import ContextExceeded, FoxError, InvalidRequest, QueueFull
-from fox.kvcache import KVCache, Share, Shape
+from fox.kvcache import KVCache, Shape, Share
 from fox.scheduler import Limits, Scheduler, State, Step
 from tests.kvcache.memory import Memory
 
@@ -269,7 +269,13 @@ class SchedulerMachine(RuleBasedStateMachine):
         reuse=st.booleans(),
     )
     def start(self, by_copy: bool, can_trim: bool, host: int, spec: int, reuse: bool) -> None:
-        shape = {"by_copy": by_copy, "can_trim": can_trim, "host_bytes": host, "token_bytes": 1, "reuse": reuse}
+        shape = {
+            "by_copy": by_copy,
+            "can_trim": can_trim,
+            "host_bytes": host,
+            "token_bytes": 1,
+            "reuse": reuse,
+        }
         cache = KVCache(Shape(slots=4, blocks=24 if by_copy else 9, block_size=2, **shape))  # type: ignore[arg-type]
         self.s = Scheduler(cache, Limits(3, 12, 5, 4, spec_length=spec if can_trim else 0, spec_ngram=1))
         self.memory = Memory(by_copy=by_copy, can_trim=can_trim)
@@ -277,7 +283,9 @@ class SchedulerMachine(RuleBasedStateMachine):
         self.count = 0
 
     @rule(
-        tokens=st.lists(st.integers(0, 1), max_size=13), priority=st.sampled_from([0, 128, 255]), reuse=st.booleans()
+        tokens=st.lists(st.integers(0, 1), max_size=13),
+        priority=st.sampled_from([0, 128, 255]),
+        reuse=st.booleans(),
     )
     def add(self, tokens: list[int], priority: int, reuse: bool) -> None:
         self.count += 1
@@ -311,7 +319,9 @@ class SchedulerMachine(RuleBasedStateMachine):
             if chunk.wanted:
                 drafted = chunk.tokens[len(chunk.tokens) - chunk.wanted + 1 :]
                 past = self.memory.tokens(chunk.seq)
-                assert past[: len(past) - len(drafted)] == self.open[chunk.id], "sampled after the whole of its past"
+                assert past[: len(past) - len(drafted)] == self.open[chunk.id], (
+                    "sampled after the whole of its past"
+                )
                 sampled[chunk.id] = self.verify(drafted, token)
                 self.open[chunk.id] += sampled[chunk.id]
         ended = [id_ for id_ in sampled if len(self.open[id_]) >= 12]

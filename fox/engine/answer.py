@@ -1,0 +1,80 @@
+"""One accepted request while it is being answered: its sampler, its text so far, and when it is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from fox.engine.model import Model, Sampler
+from fox.engine.text import TextStream
+from fox.generation import Delta, Failure, Finish, GenerationRequest, Usage
+from fox.scheduler import Chunk
+from fox.scheduler import Sequence as Scheduled
+
+Reason = Literal["stop", "length", "cancelled", "failed"]
+
+
+@dataclass(slots=True)
+class Answer:
+    """`limit_tokens` bounds what is generated; `attached` is the sequence that its sampler is attached to."""
+
+    request: GenerationRequest
+    scheduled: Scheduled
+    prompt_tokens: int
+    limit_tokens: int
+    sampler: Sampler
+    text: TextStream
+    generated: int = 0
+    unreported: int = 0
+    attached: int | None = None
+
+    @property
+    def may_end(self) -> bool:
+        return self.generated >= self.request.min_tokens
+
+    def sit(self, chunk: Chunk | None) -> None:
+        """Attach the sampler to the sequence that this step computes on, or detach it where it computes nothing."""
+        if chunk is None or chunk.seq != self.attached:
+            self.sampler.detach()
+            self.attached = None
+        if chunk is not None and chunk.wanted:
+            self.attached = chunk.seq
+            self.sampler.attach(chunk.seq, alone=chunk.wanted == 1 and self.may_end)
+
+    def sample(self, chunk: Chunk, row: int, is_end: Callable[[int], bool]) -> list[int]:
+        """The next tokens: one, or as many as the chunk's draft got right and one more."""
+        draft = chunk.tokens[len(chunk.tokens) - chunk.wanted + 1 :]
+        tokens: list[int] = []
+        for at in range(chunk.wanted):
+            may_end = self.generated + at >= self.request.min_tokens
+            tokens.append(self.sampler.sample(row + at, may_end=may_end))
+            last = self.generated + len(tokens) >= self.limit_tokens or is_end(tokens[-1])
+            if last or at == len(draft) or tokens[-1] != draft[at]:
+                break
+        return tokens
+
+    def take(self, tokens: Sequence[int], model: Model) -> tuple[str, Reason | None]:
+        """The text that these tokens made printable, and how the answer ended, if it did."""
+        text = ""
+        for token in tokens:
+            self.generated += 1
+            self.unreported += 1
+            if model.is_end(token):
+                return text + self.text.flush(), "stop"
+            text += self.text.push(model.piece(token))
+            if self.text.stopped:
+                return text, "stop"
+            if self.generated >= self.limit_tokens:
+                return text + self.text.flush(), "length"
+        return text, None
+
+    def delta(self, text: str, reason: Reason | None = None, failure: Failure | None = None) -> Delta:
+        """What is told of it now; with a reason, for the last time."""
+        tokens, self.unreported = self.unreported, 0
+        finish = Finish(reason, self.usage, failure) if reason else None
+        return Delta(self.request.id, text, tokens, finish)
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(self.prompt_tokens, self.generated, self.scheduled.cached)

@@ -1,0 +1,207 @@
+"""One GGUF in memory with one context: decode, move cells, save and restore states."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from fox.engine import machine
+from fox.engine.llama import geometry
+from fox.engine.llama.batch import Batch
+from fox.engine.llama.bindings import lib
+from fox.engine.llama.log import LogTail
+from fox.engine.llama.sampler import LlamaSampler
+from fox.engine.llama.vocabulary import Vocabulary
+from fox.engine.model import Lost, NoRoom
+from fox.engine.options import EngineOptions
+from fox.errors import EngineFailed, ModelLoadFailed
+from fox.generation import ModelInfo, PromptPart, Sampling
+from fox.kvcache import Drop, Forget, Move, Restore, Save, Shape, Share, Trim
+from fox.scheduler import Chunk
+
+MICRO_BATCH_TOKENS = 512
+FLASH_ATTENTION = {"auto": -1, "off": 0, "on": 1}
+
+
+class LlamaModel:
+    """The Model protocol over llama.cpp."""
+
+    def __init__(self, name: str, path: Path, options: EngineOptions) -> None:
+        self._log = LogTail(lib)
+        self._name = name
+        self._options = options
+        self._model = self._load(path)
+        self._refuse_non_decoders()
+        self.vocab = Vocabulary(self._model)
+        self._saved: dict[int, Any] = {}
+        layout = self._open_context()
+        self._memory = lib.llama_get_memory(self._ctx)
+        self._batch = Batch(lib.llama_n_batch(self._ctx))
+        self.info = self._describe(layout)
+
+    def tokenize(self, prompt: Sequence[PromptPart]) -> list[int]:
+        return self.vocab.tokenize(prompt)
+
+    def piece(self, token: int) -> bytes:
+        return self.vocab.piece(token)
+
+    def is_end(self, token: int) -> bool:
+        return token in self.vocab.end_tokens
+
+    def apply(self, moves: Sequence[Move]) -> Lost:
+        seqs: list[int] = []
+        keys: list[int] = []
+        for move in moves:
+            match move:
+                case Drop(seq):
+                    lib.llama_memory_seq_rm(self._memory, seq, -1, -1)
+                case Trim(seq, upto):
+                    if seq not in seqs and not lib.llama_memory_seq_rm(self._memory, seq, upto, -1):
+                        seqs.append(seq)
+                case Share():
+                    self._share(move)
+                case Save(seq, key):
+                    if not self._save(seq, key):
+                        keys.append(key)
+                case Restore(key, seq):
+                    if not self._restore(key, seq):
+                        seqs.append(seq)
+                case Forget(key):
+                    self._saved.pop(key, None)
+        return Lost(seqs, keys)
+
+    def decode(self, chunks: Sequence[Chunk]) -> list[int]:
+        rows = self._batch.fill(chunks)
+        status = lib.llama_decode(self._ctx, self._batch.struct)
+        if status == 1:
+            raise NoRoom
+        if status != 0:
+            raise EngineFailed(f"llama_decode failed with status {status}: {self._log.reason()}")
+        return rows
+
+    def sampler(self, sampling: Sampling, prompt: Sequence[int], *, may_end: bool) -> LlamaSampler:
+        if not may_end:
+            barred = tuple((token, -math.inf) for token in sorted(self.vocab.end_tokens))
+            sampling = msgspec.structs.replace(sampling, logit_bias=sampling.logit_bias + barred)
+        return LlamaSampler(self._ctx, self.vocab, self.info.context_tokens, sampling, prompt)
+
+    # cells and states
+
+    def _share(self, move: Share) -> None:
+        upto = -1 if move.whole or self.shape.by_copy else move.upto
+        lib.llama_memory_seq_cp(self._memory, move.src, move.dst, -1, upto)
+        if self.shape.by_copy and not move.whole:
+            lib.llama_memory_seq_rm(self._memory, move.dst, move.upto, -1)
+
+    def _save(self, seq: int, key: int) -> bool:
+        size = lib.llama_state_seq_get_size_ext(self._ctx, seq, 0)
+        try:
+            buffer = (ctypes.c_uint8 * size)()
+        except MemoryError:
+            return False
+        if lib.llama_state_seq_get_data_ext(self._ctx, buffer, size, seq, 0) != size:
+            return False
+        self._saved[key] = buffer
+        return True
+
+    def _restore(self, key: int, seq: int) -> bool:
+        buffer = self._saved.get(key)
+        if buffer is None:
+            return False
+        lib.llama_memory_seq_rm(self._memory, seq, -1, -1)
+        size = len(buffer)
+        return bool(lib.llama_state_seq_set_data_ext(self._ctx, buffer, size, seq, 0) == size)
+
+    # loading
+
+    def _load(self, path: Path) -> Any:
+        if path.is_dir():
+            raise ModelLoadFailed(self._name, "it is a directory, not a GGUF file")
+        lib.llama_backend_init()
+        model = lib.llama_model_load_from_file(str(path).encode(), lib.llama_model_default_params())
+        if not model:
+            raise ModelLoadFailed(self._name, self._log.reason())
+        return model
+
+    def _refuse_non_decoders(self) -> None:
+        if lib.llama_model_has_encoder(self._model) or not lib.llama_model_has_decoder(self._model):
+            raise ModelLoadFailed(self._name, "an encoder model cannot generate text token by token")
+        if lib.llama_vocab_type(lib.llama_model_get_vocab(self._model)) == 0:
+            raise ModelLoadFailed(self._name, "it has no vocabulary")
+
+    def _open_context(self) -> geometry.Layout:
+        """Opens the context that fits; without an explicit length, smaller ones are tried where memory runs out."""
+        sizes = geometry.measure(self._model, self._params())
+        trained = lib.llama_model_n_ctx_train(self._model) or geometry.SMALLEST_CONTEXT_TOKENS
+        explicit = self._options.max_context_len
+        while True:
+            layout = geometry.choose(sizes, trained, self._options)
+            if ctx := lib.llama_init_from_model(self._model, self._params(layout)):
+                break
+            if explicit or layout.context_tokens // 2 < geometry.SMALLEST_CONTEXT_TOKENS:
+                raise ModelLoadFailed(self._name, self._log.reason())
+            trained = layout.context_tokens // 2
+        self._ctx = ctx
+        self.shape: Shape = geometry.shape(
+            layout, lib.llama_n_ctx(ctx), sizes, self._options, self._can_trim()
+        )
+        return layout
+
+    def _params(self, layout: geometry.Layout | None = None) -> Any:
+        params = lib.llama_context_default_params()
+        params.n_threads = params.n_threads_batch = self._options.threads or machine.physical_cores()
+        params.no_perf = True
+        params.flash_attn_type = FLASH_ATTENTION[self._options.flash_attn]
+        params.type_k = kv_type(self._options.type_k or self._options.type_kv)
+        params.type_v = kv_type(self._options.type_v or self._options.type_kv)
+        params.swa_full = self._options.swa_full
+        if layout:
+            params.n_ctx, params.n_seq_max = layout.cells, layout.slots
+            params.n_batch = self._options.max_prefill_chunk + layout.parallel * (
+                1 + self._options.spec_draft_len
+            )
+            params.n_ubatch = min(MICRO_BATCH_TOKENS, params.n_batch)
+            params.kv_unified = not layout.lanes
+        return params
+
+    def _can_trim(self) -> bool:
+        """Whether a sequence's tail can be removed: not from recurrent states, not where a window has moved on."""
+        model = self._model
+        if lib.llama_model_is_recurrent(model) or lib.llama_model_is_hybrid(model):
+            return False
+        return not lib.llama_model_n_swa(model) or self._options.swa_full
+
+    def _describe(self, layout: geometry.Layout) -> ModelInfo:
+        template = lib.llama_model_chat_template(self._model, None)
+        return ModelInfo(
+            name=self._name,
+            architecture=self._metadata("general.architecture"),
+            context_tokens=layout.context_tokens,
+            trained_context_tokens=lib.llama_model_n_ctx_train(self._model),
+            parallel=layout.parallel,
+            vocab_tokens=self.vocab.size,
+            parameters=lib.llama_model_n_params(self._model),
+            weights_bytes=lib.llama_model_size(self._model),
+            chat_template=template.decode(errors="replace") if template else None,
+            bos=self.vocab.text(self.vocab.bos),
+            eos=self.vocab.text(self.vocab.eos),
+            control_tokens=self.vocab.control_tokens(),
+            end_tokens=tuple(self.vocab.text(t) for t in sorted(self.vocab.end_tokens)),
+            can_trim=self.shape.can_trim,
+            layout="lanes" if layout.lanes else "pool",
+        )
+
+    def _metadata(self, key: str) -> str:
+        buffer = ctypes.create_string_buffer(256)
+        found = lib.llama_model_meta_val_str(self._model, key.encode(), buffer, len(buffer))
+        return buffer.value.decode(errors="replace") if found >= 0 else ""
+
+
+def kv_type(name: str) -> int:
+    """ggml's number for a KV type such as `f16` or `q8_0`. ModelLoadFailed's caller checked the name."""
+    return int(getattr(lib, f"GGML_TYPE_{name.upper()}"))
