@@ -106,6 +106,13 @@ def _seconds(value: object) -> float:
     return seconds
 
 
+def _fraction(value: object) -> float:
+    number = _number(value)
+    if not 0 < number <= 1:
+        raise ValueError
+    return number
+
+
 def _whole_from(least: int) -> Kind:
     def read(value: object) -> int:
         number = _whole(value)
@@ -133,6 +140,9 @@ PORT = Kind("N|auto", "1 to 65535, or `auto`", _port)
 SECONDS = Kind("SECONDS", "seconds, 0 or more", _seconds)
 SWITCH = Kind("", "`true` or `false`", _switch)
 COUNT = _whole_from(1)
+FRACTION = Kind("FRACTION", "a number above 0, at most 1", _fraction)
+ON_OFF = Kind("on|off", "`on` or `off`", _switch)
+KV_TYPE = _one_of("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")
 ENGINE = _one_of("llama", "echo")
 LEVEL = _one_of("debug", "info", "warning", "error")
 
@@ -177,8 +187,37 @@ OPTIONS: tuple[Option, ...] = (
     Option("max_batch_size", COUNT, 32, "sequences decoded together", "engine"),
     Option("max_queue_depth", _whole_from(0), 512, "requests that may wait; 0: no bound", "engine"),
     Option("max_prefill_chunk", COUNT, 512, "prompt tokens a step", "engine"),
+    Option(
+        "kv_layout",
+        _one_of("auto", "lanes", "pool"),
+        "auto",
+        "KV memory: a lane a sequence, or one pool",
+        "engine",
+    ),
+    Option("kv_host_mb", _whole_from(0), None, "MiB of RAM for KV states [default: auto]", "engine"),
+    Option("prefix_cache", ON_OFF, "on", "reuse prefixes that are computed already", "engine"),
+    Option("block_size", COUNT, 16, "tokens a KV block", "engine"),
+    Option(
+        "type_kv",
+        KV_TYPE,
+        "f16",
+        "type of KV cells: f32, f16, bf16, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl",
+        "engine",
+    ),
+    Option("type_k", KV_TYPE, None, "type of K cells [default: as `--type-kv`]", "engine"),
+    Option("type_v", KV_TYPE, None, "type of V cells [default: as `--type-kv`]", "engine"),
+    Option("flash_attn", _one_of("auto", "on", "off"), "auto", "flash attention", "engine"),
+    Option("swa_full", SWITCH, False, "keep what sliding windows have left behind", "engine"),
+    Option("gpu_memory_fraction", FRACTION, 0.85, "part of the free memory that KV cells may take", "engine"),
+    Option("step_target_ms", COUNT, 100, "how long a step may take while somebody reads along", "engine"),
+    Option("speculative", SWITCH, False, "guess tokens by n-gram lookup, and check them", "engine"),
+    Option("spec_ngram", COUNT, 2, "tokens that a lookup compares", "engine"),
+    Option("spec_draft_len", COUNT, 4, "tokens that a lookup guesses", "engine"),
+    Option("context_shift", SWITCH, False, "roll a full context's window instead of ending", "engine"),
+    Option("context_keep", _whole_from(0), 0, "first tokens that a rolling window keeps", "engine"),
     Option("threads", COUNT, None, "threads to compute with [default: physical cores]", "engine", True),
     Option("system_prompt", TEXT, "", "said first in a conversation that has no system message", "api", True),
+    Option("max_body_mb", COUNT, 64, "largest request that is read, in MiB", "api"),
 )
 
 _ROWS = {option.name: option for option in OPTIONS}

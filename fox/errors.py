@@ -37,11 +37,13 @@ class ContextExceeded(InvalidRequest):
 
 
 class ModelNotFound(FoxError):  # noqa: N818
-    """No model of that name. `args`: the name as it was asked for."""
+    """No model of that name. `args`: the name as it was asked for; the names it may mean, where it means several."""
 
     code = "model_not_found"
 
     def __str__(self) -> str:
+        if len(self.args) > 1:
+            return f"model '{self.args[0]}' is ambiguous: {self.args[1]}"
         return f"model '{self.args[0]}' not found"
 
 

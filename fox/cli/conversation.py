@@ -26,7 +26,7 @@ class Speed:
     decode_s: float
 
     def __str__(self) -> str:
-        rate = (self.answer_tokens - 1) / self.decode_s if self.decode_s else 0.0
+        rate = max(0, self.answer_tokens - 1) / self.decode_s if self.decode_s else 0.0
         return (
             f"prompt {self.prompt_tokens} tokens, answer {self.answer_tokens} tokens, {rate:.1f} tokens/s, "
             f"first token {self.first_token_s:.2f} s, load {self.load_s:.2f} s"
@@ -99,7 +99,7 @@ class Conversation:
 
     def _template_of(self, info: ModelInfo) -> ChatTemplate:
         if self._template is None or self._template[0] != info:
-            source = info.chat_template or FALLBACK_TEMPLATE
+            source = FALLBACK_TEMPLATE if info.chat_template is None else info.chat_template
             self._template = info, ChatTemplate(source, info.bos, info.eos, info.control_tokens)
         return self._template[1]
 

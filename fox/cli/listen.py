@@ -43,7 +43,7 @@ def _resolved(host: str) -> tuple[socket.AddressFamily, str]:
 
 
 def _bound(family: socket.AddressFamily, address: str, port: int) -> socket.socket:
-    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind((address, port))

@@ -15,4 +15,4 @@ def catalog(settings: Settings) -> Catalog:
     if path is not None and not path.is_file():
         what = "is a directory" if path.is_dir() else "does not exist"
         raise Refusal(f"`{path}` {what}", HINT)
-    return Catalog(settings.models_dir, model_path=path, kind=settings.engine)
+    return Catalog(settings.models_dir, [path] if path else [], echo=settings.engine == "echo")

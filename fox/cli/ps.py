@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from fox import config
+from fox.cli import table
 from fox.cli.refusal import Refusal
 
 PATIENCE_S = 5.0
@@ -25,10 +26,7 @@ START = "`fox serve` starts one; `--url` or FOX_HOST says where it is"
 def command(url: str | None) -> None:
     """List the models a running server holds."""
     models = _running(url or _default_url())
-    rows = [("NAME", "SIZE", "CONTEXT", "UNTIL"), *(_row(model) for model in models)]
-    widths = [max(len(row[i]) for row in rows) for i in range(4)]
-    for row in rows:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    table.show([("NAME", "SIZE", "CONTEXT", "UNTIL"), *(_row(model) for model in models)])
 
 
 def _default_url() -> str:
@@ -54,15 +52,7 @@ def _running(base: str) -> list[dict[str, Any]]:
 
 def _row(model: dict[str, Any]) -> tuple[str, str, str, str]:
     context = str(model.get("context_length") or "-")
-    return str(model["name"]), _size(model.get("size", 0)), context, _until(model.get("expires_at"))
-
-
-def _size(size_bytes: float) -> str:
-    for unit in ("B", "KB", "MB", "GB"):
-        if size_bytes < 1000:
-            return f"{size_bytes:.0f} {unit}" if unit == "B" else f"{size_bytes:.1f} {unit}"
-        size_bytes /= 1000
-    return f"{size_bytes:.1f} TB"
+    return str(model["name"]), table.size(model.get("size", 0)), context, _until(model.get("expires_at"))
 
 
 def _until(expires_at: str | None) -> str:

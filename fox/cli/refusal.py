@@ -67,6 +67,6 @@ def hint_for(error: click.ClickException | FoxError) -> str | None:
         return str(hint)
     if near := getattr(error, "possibilities", None):
         return f"did you mean `{near[0]}`?"
-    if isinstance(error, click.UsageError) and error.ctx is not None:
-        return f"`{error.ctx.command_path} --help` lists what there is"
+    if isinstance(error, click.UsageError):
+        return "`--help` lists what there is"
     return next((hint for kind, hint in _HINTS.items() if isinstance(error, kind)), None)

@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,7 +16,9 @@ from fox.cli.listen import listen, url
 from fox.cli.models import catalog
 from fox.cli.options import settings_flags
 from fox.errors import FoxError
-from fox.registry import Catalog, Registry
+
+if TYPE_CHECKING:
+    from fox.registry import Catalog, Registry
 
 EPILOG = (
     f"Every flag is also FOX_<NAME> in the environment, and a key of {config.DEFAULT_FILE} (or FOX_CONFIG)."

@@ -63,7 +63,12 @@ class Registry:
             task = asyncio.get_running_loop().create_task(self._load(entry))
             self._loading[entry.name] = task
             task.add_done_callback(lambda done: self._loaded(entry.name, done))
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled():
+                raise Draining from None
+            raise
 
     async def _load(self, entry: ModelEntry) -> Engine:
         began = time.perf_counter()

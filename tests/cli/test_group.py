@@ -76,7 +76,7 @@ def test_the_version_is_one_line() -> None:
         (
             ["serve", "--port"],
             "error: option `--port` requires an argument",
-            "hint: `fox serve --help` lists what there is",
+            "hint: `--help` lists what there is",
         ),
         (["serve", "--port", "x"], "error: `--port` cannot be `x`", "hint: give 1 to 65535, or `auto`"),
         (
@@ -92,7 +92,7 @@ def test_the_version_is_one_line() -> None:
         (
             ["run", "--top-p", "0"],
             "error: invalid value for `--top-p`: 0.0 is not in the range 0<x<=1",
-            "hint: `fox run --help` lists what there is",
+            "hint: `--help` lists what there is",
         ),
         (
             ["ps", "--url", "ftp://x"],

@@ -11,7 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from fox.cli.ps import _size, _until
+from fox.cli.ps import _until
+from fox.cli.table import size
 from tests.cli.processes import ask_fox
 
 
@@ -95,7 +96,7 @@ def test_another_server_is_told_from_fox(body: bytes, status: int) -> None:
     [(0, "0 B"), (999, "999 B"), (145_000_000, "145.0 MB"), (4_700_000_000, "4.7 GB"), (3e12, "3.0 TB")],
 )
 def test_sizes_are_decimal(size_bytes: float, text: str) -> None:
-    assert _size(size_bytes) == text
+    assert size(size_bytes) == text
 
 
 @pytest.mark.parametrize(

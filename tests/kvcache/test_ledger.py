@@ -169,7 +169,7 @@ def test_without_reuse_nothing_is_matched_or_parked() -> None:
 
 
 class LedgerMachine(RuleBasedStateMachine):
-    """Requests that come, grow, leave, swap and fail, over every kind of memory: the cells hold what the ledger says."""
+    """Requests that come, grow, leave, swap and fail, over every kind of memory: cells hold what the ledger says."""
 
     @initialize(by_copy=st.booleans(), can_trim=st.booleans(), host=st.sampled_from([0, 9, 30]))
     def start(self, by_copy: bool, can_trim: bool, host: int) -> None:

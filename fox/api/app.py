@@ -1,0 +1,45 @@
+"""The app: the routes of every dialect, and what all requests have in common."""
+
+from __future__ import annotations
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+
+from fox.api.failures import http_refusal, openai_response, refusal
+from fox.api.journal import Journal
+from fox.api.openai.routes import OpenAI
+from fox.api.ops import Ops, readings
+from fox.api.options import ApiOptions
+from fox.errors import FoxError
+from fox.metrics import Metrics
+from fox.registry import Registry
+
+
+def create_app(registry: Registry, options: ApiOptions) -> Starlette:
+    """An ASGI app over the engines of `registry`. Set its `state.draining`, and new answers are refused.
+
+    No BaseHTTPMiddleware may come into its stack: answers would no longer learn that their client has left.
+    """
+    metrics = Metrics(lambda: readings(registry))
+    app = Starlette(
+        routes=[*Ops(registry, metrics, options).routes(), *OpenAI(registry, metrics, options).routes()],
+        middleware=[Middleware(Journal)],
+        exception_handlers={FoxError: _refuse, HTTPException: _refuse_route},
+    )
+    app.router.redirect_slashes = False
+    app.state.draining = False
+    return app
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
+    return openai_response(refusal(error))
+
+
+async def _refuse_route(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    response = openai_response(http_refusal(error, request.method, request.scope["path"]))
+    response.headers.update(error.headers or {})
+    return response

@@ -1,0 +1,77 @@
+"""A body becomes a checked chat request, or an InvalidRequest that names the field."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from fox.api.openai.schema import ChatRequest
+from fox.errors import InvalidRequest
+
+FIELD = re.compile(r"[A-Za-z_]\w{0,63}", re.ASCII)
+
+Check = tuple[str, str, Callable[[ChatRequest], bool]]
+
+# What this release cannot honour is refused: an answer that ignores it would be taken for one that does not.
+NOT_YET: tuple[Check, ...] = (
+    ("n", "more than one answer to a request is", lambda r: (r.n or 1) > 1),
+    ("tools", "tool calls are", lambda r: bool(r.tools) and r.tool_choice != "none"),
+    ("functions", "function calls are", lambda r: bool(r.functions)),
+    ("response_format", "any type but `text` is", lambda r: bool(r.response_format) and not _is_text(r)),
+    ("logprobs", "telling them is", lambda r: bool(r.logprobs)),
+    ("top_logprobs", "telling them is", lambda r: bool(r.top_logprobs)),
+    ("modalities", "anything but `text` is", lambda r: not set(r.modalities or ()) <= {"text"}),
+)
+
+
+def _is_text(request: ChatRequest) -> bool:
+    return request.response_format is not None and request.response_format.type == "text"
+
+
+def parse(body: bytes) -> ChatRequest:
+    """Raises InvalidRequest."""
+    try:
+        request = ChatRequest.model_validate_json(body)
+    except ValidationError as error:
+        raise _refusal(error.errors(include_url=False, include_input=False)[0]) from None
+    for param, what, asked in NOT_YET:
+        if asked(request):
+            raise InvalidRequest(f"`{param}`: {what} not supported yet", param)
+    _check_together(request)
+    return request
+
+
+def _check_together(request: ChatRequest) -> None:
+    if not request.tools and request.tool_choice not in (None, "none", "auto"):
+        raise InvalidRequest("`tool_choice`: there are no `tools` to choose from", "tool_choice")
+    if request.limit is not None and (request.min_tokens or 0) > request.limit:
+        raise InvalidRequest("`min_tokens`: input should not be more than the most tokens", "min_tokens")
+
+
+def _refusal(error: ErrorDetails) -> InvalidRequest:
+    says = error["msg"][:1].lower() + error["msg"][1:]
+    if error["type"] == "json_invalid":
+        return InvalidRequest(f"the body is not valid JSON: {says.removeprefix('invalid JSON: ')}", None)
+    path = _path(error["loc"])
+    if path is None:
+        return InvalidRequest("the body must be a JSON object", None)
+    if error["type"] == "missing":
+        return InvalidRequest(f"`{path}` is required", path)
+    return InvalidRequest(f"`{path}`: {says}", path)
+
+
+def _path(loc: tuple[int | str, ...]) -> str | None:
+    """`("messages", 0, "content", "<list>", 1, "type")` -> `messages[0].content[1].type`.
+
+    Parts that are no field names are left out: tags of unions, and keys that the client made up.
+    """
+    path = ""
+    for part in loc[:-2] if loc[-1:] == ("[key]",) else loc:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif FIELD.fullmatch(part):
+            path += f".{part}"
+    return path.removeprefix(".") or None

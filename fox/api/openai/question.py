@@ -1,0 +1,94 @@
+"""What a checked chat request asks of the engine that will answer it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+from starlette.responses import Response
+
+from fox.api.failures import Refusal, openai_response
+from fox.api.openai import render
+from fox.api.openai.schema import ChatRequest, Message
+from fox.api.templates import Templates
+from fox.engine import Engine
+from fox.generation import GenerationRequest, Sampling
+
+SEED_MASK = 0xFFFFFFFF
+GREEDY_BELOW = 1e-6  # logits divided by less than this overflow 32-bit floats
+ROLES = {"developer": "system", "function": "tool"}  # as the templates call them
+
+
+class ChatQuestion:
+    """The dialect's side of one Answer."""
+
+    def __init__(self, asked: ChatRequest, templates: Templates, system_prompt: str) -> None:
+        self.model = asked.model
+        self.stream = bool(asked.stream)
+        self._asked = asked
+        self._templates = templates
+        self._system_prompt = system_prompt
+
+    def request(self, engine: Engine) -> GenerationRequest:
+        asked, context = self._asked, engine.info.context_tokens
+        limit = None if asked.limit is None else min(asked.limit, context)
+        return GenerationRequest(
+            id=f"chatcmpl-{uuid.uuid4().hex}",
+            prompt=self._templates.of(engine).render(self._messages()),
+            sampling=sampling(asked, context),
+            max_tokens=limit,
+            min_tokens=min(asked.min_tokens or 0, context),
+            ignore_eos=bool(asked.ignore_eos),
+            stop=_stops(asked.stop),
+        )
+
+    def voice(self, engine: Engine, request: GenerationRequest) -> render.ChatVoice:
+        options = self._asked.stream_options
+        return render.ChatVoice(request.id, engine, include_usage=bool(options and options.include_usage))
+
+    def refused(self, told: Refusal) -> Response:
+        return openai_response(told)
+
+    def broken(self, told: Refusal) -> bytes:
+        return render.broken(told)
+
+    def _messages(self) -> list[dict[str, Any]]:
+        turns = [_turn(message) for message in self._asked.messages]
+        if self._system_prompt and all(turn["role"] != "system" for turn in turns):
+            turns.insert(0, {"role": "system", "content": self._system_prompt})
+        return turns
+
+
+def sampling(asked: ChatRequest, context_tokens: int) -> Sampling:
+    """The request's own wishes over the defaults of Sampling."""
+    wishes = dict(_wishes(asked, context_tokens))
+    return Sampling(**{name: value for name, value in wishes.items() if value is not None})
+
+
+def _wishes(asked: ChatRequest, context_tokens: int) -> Iterator[tuple[str, Any]]:
+    same = ("temperature", "top_p", "min_p", "presence_penalty", "frequency_penalty")
+    yield from ((name, getattr(asked, name)) for name in same)
+    if asked.temperature is not None and asked.temperature < GREEDY_BELOW:
+        yield "temperature", 0.0
+    yield "repeat_penalty", asked.repetition_penalty if asked.repeat_penalty is None else asked.repeat_penalty
+    yield "repeat_last_n", _at_most(asked.repeat_last_n, context_tokens)
+    yield "top_k", _at_most(asked.top_k, SEED_MASK >> 1)
+    yield "seed", None if asked.seed in (None, -1) else asked.seed & SEED_MASK
+    yield "logit_bias", tuple((int(token), bias) for token, bias in (asked.logit_bias or {}).items())
+
+
+def _at_most(value: int | None, most: int) -> int | None:
+    return None if value is None else min(value, most)
+
+
+def _stops(stop: str | list[str] | None) -> tuple[str, ...]:
+    """An empty stop would end every answer before its first character: it means none."""
+    stops = [stop] if isinstance(stop, str) else stop or []
+    return tuple(text for text in stops if text)
+
+
+def _turn(message: Message) -> dict[str, Any]:
+    """A message as templates know it. Absent fields are absent: templates ask whether they are defined."""
+    role = ROLES.get(message.role, message.role)
+    return {"content": "", **message.model_dump(exclude_none=True), "role": role}

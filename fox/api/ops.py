@@ -1,0 +1,107 @@
+"""What watchers and command lines ask: health, metrics, versions, and which models run."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+from prometheus_client.exposition import choose_encoder
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from fox.api.options import ApiOptions
+from fox.engine import Engine
+from fox.metrics import Metrics, Reading
+from fox.registry import Registry
+
+FOREVER = "2318-01-01T00:00:00Z"  # more than 20 years ahead reads as "never" in Ollama's dialect
+
+
+def readings(registry: Registry) -> Iterator[Reading]:
+    """What each running engine does now."""
+    for engine in registry.running():
+        stats = engine.stats
+        yield Reading(engine.name, stats.running, stats.waiting, stats.kv_usage)
+
+
+class Ops:
+    """Answers at once and touches no engine."""
+
+    def __init__(self, registry: Registry, metrics: Metrics, options: ApiOptions) -> None:
+        self._registry = registry
+        self._metrics = metrics
+        self._options = options
+        self._started_at = int(time.time())
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/", self.root),
+            Route("/health", self.health),
+            Route("/metrics", self.metrics),
+            Route("/api/version", self.version),
+            Route("/api/ps", self.ps),
+        ]
+
+    async def root(self, request: Request) -> Response:
+        return PlainTextResponse("Ollama is running")
+
+    async def health(self, request: Request) -> Response:
+        """200, or 503 while the server drains. Over all engines; the fullest one's KV usage."""
+        now = list(readings(self._registry))
+        draining = request.app.state.draining
+        fields = {
+            "status": "draining" if draining else "ok",
+            "kv_cache_usage": max((r.kv_usage for r in now), default=0.0),
+            "queue_depth": sum(r.waiting for r in now),
+            "active_requests": sum(r.running for r in now),
+            "model_name": now[0].model if now else None,
+            "started_at": self._started_at,
+        }
+        return _json(fields, 503 if draining else 200)
+
+    async def metrics(self, request: Request) -> Response:
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        return Response(encode(self._metrics.registry), headers={"content-type": content_type})
+
+    async def version(self, request: Request) -> Response:
+        return _json({"version": self._options.version})
+
+    async def ps(self, request: Request) -> Response:
+        return _json({"models": [_running(engine) for engine in self._registry.running()]})
+
+
+def _running(engine: Engine) -> dict[str, Any]:
+    """One row of Ollama's `ps`. Engines stay until the server ends, so they expire never."""
+    info = engine.info
+    return {
+        "name": engine.name,
+        "model": engine.name,
+        "size": info.weights_bytes,
+        "digest": hashlib.sha256(f"{engine.name}:{info.weights_bytes}".encode()).hexdigest(),
+        "details": {
+            "parent_model": "",
+            "format": "gguf",
+            "family": info.architecture,
+            "families": [info.architecture],
+            "parameter_size": _parameters(info.parameters),
+            "quantization_level": "unknown",
+        },
+        "expires_at": FOREVER,
+        "size_vram": 0,
+        "context_length": info.context_tokens,
+    }
+
+
+def _parameters(count: int) -> str:
+    """134515008 -> `134.52M`, 7615616512 -> `7.6B`."""
+    if count >= 1e9:
+        return f"{count / 1e9:.1f}B"
+    return f"{count / 1e6:.2f}M" if count >= 1e6 else f"{count / 1e3:.0f}K"
+
+
+def _json(fields: dict[str, Any], status: int = 200) -> Response:
+    return Response(orjson.dumps(fields), status, media_type="application/json")

@@ -1,0 +1,16 @@
+"""The API room's options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ApiOptions:
+    """`system_prompt` is said first in a conversation that has no system message ("": nothing is). `version` is the
+    Ollama version that `/api/version` reports; clients refuse to work below floors of their own. `max_body_mb`: the
+    largest body that is read, in MiB."""
+
+    system_prompt: str = ""
+    version: str = "0.35.0"
+    max_body_mb: int = 64

@@ -1,0 +1,161 @@
+"""A registry and engines without children: what they are told is recorded, what they say is set by the test."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Self
+
+import msgspec
+
+from fox.engine import EngineStats
+from fox.errors import FoxError, ModelNotFound
+from fox.generation import Delta, Failure, Finish, GenerationRequest, ModelInfo, Usage
+from fox.registry import ModelEntry
+
+TEMPLATE = "{% for m in messages %}{{ m.role }}:{{ m.content }}\n{% endfor %}"
+INFO = ModelInfo(
+    name="tiny",
+    architecture="fake",
+    context_tokens=100,
+    trained_context_tokens=100,
+    parallel=4,
+    vocab_tokens=50,
+    parameters=134_515_008,
+    weights_bytes=144_000_000,
+    chat_template=TEMPLATE,
+    bos="",
+    eos="</s>",
+    control_tokens=("</s>",),
+)
+STOP = Finish("stop", Usage(7, 3, 2))
+DEAD = Finish("failed", failure=Failure("EngineFailed", ("the engine of 'tiny' was killed by SIGKILL",)))
+
+
+class FakeGeneration:
+    """Says what is put into it. Knows how often it was cancelled."""
+
+    def __init__(self, request: GenerationRequest) -> None:
+        self.id = request.id
+        self.prompt_tokens = 7
+        self.cancels = 0
+        self.cancelled = asyncio.Event()
+        self.waiting = asyncio.Event()
+        self._deltas: asyncio.Queue[Delta | Exception | None] = asyncio.Queue()
+
+    def say(self, *texts: str, finish: Finish | None = None) -> None:
+        for text in texts:
+            self._deltas.put_nowait(Delta(self.id, text, 1))
+        if finish:
+            self._deltas.put_nowait(Delta(self.id, "", 0, finish))
+
+    def say_last(self, text: str, finish: Finish) -> None:
+        self._deltas.put_nowait(Delta(self.id, text, 1, finish))
+
+    def end_without_a_finish(self) -> None:
+        self._deltas.put_nowait(None)
+
+    def crash(self, error: Exception) -> None:
+        self._deltas.put_nowait(error)
+
+    def cancel(self) -> None:
+        self.cancels += 1
+        self.cancelled.set()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Delta:
+        self.waiting.set()
+        delta = await self._deltas.get()
+        if delta is None:
+            raise StopAsyncIteration
+        if isinstance(delta, Exception):
+            raise delta
+        return delta
+
+
+class FakeEngine:
+    """Accepts what comes, unless `refusal` is set or `accepts` is cleared. Says `says` at once, if that is not None."""
+
+    def __init__(
+        self, name: str = "tiny", says: Sequence[str] | None = ("Hel", "lo"), finish: Finish = STOP
+    ) -> None:
+        self.name = name
+        self.info = msgspec.structs.replace(INFO, name=name)
+        self.stats = EngineStats()
+        self.alive = True
+        self.says = says
+        self.finish = finish
+        self.refusal: Exception | None = None
+        self.accepts = asyncio.Event()
+        self.accepts.set()
+        self.asked = asyncio.Event()
+        self.abandoned = asyncio.Event()
+        self.requests: list[GenerationRequest] = []
+        self.generations: asyncio.Queue[FakeGeneration] = asyncio.Queue()
+
+    async def submit(self, request: GenerationRequest) -> FakeGeneration:
+        self.requests.append(request)
+        self.asked.set()
+        try:
+            await self.accepts.wait()
+        except asyncio.CancelledError:
+            self.abandoned.set()
+            raise
+        if self.refusal:
+            raise self.refusal
+        generation = FakeGeneration(request)
+        if self.says is not None:
+            generation.say(*self.says, finish=self.finish)
+        self.generations.put_nowait(generation)
+        return generation
+
+
+class FakeCatalog:
+    def __init__(self, names: Sequence[str]) -> None:
+        self._entries = [ModelEntry(name, "echo", None, 5, 1_700_000_000.9) for name in names]
+
+    def entries(self) -> list[ModelEntry]:
+        return self._entries
+
+    def find(self, name: str) -> ModelEntry:
+        for entry in self._entries:
+            if name in (entry.name, f"{entry.name}:latest"):
+                return entry
+        raise ModelNotFound(name)
+
+
+class FakeRegistry:
+    """Leases `engines`. A lease is granted once `loaded` is set; `refusal` is raised then."""
+
+    def __init__(self, *engines: FakeEngine) -> None:
+        self.engines = {engine.name: engine for engine in engines}
+        self.catalog = FakeCatalog([*self.engines])
+        self.refusal: FoxError | None = None
+        self.loaded = asyncio.Event()
+        self.loaded.set()
+        self.asked = asyncio.Event()
+        self.abandoned = asyncio.Event()
+        self.leases = 0
+
+    @asynccontextmanager
+    async def lease(self, name: str) -> AsyncIterator[FakeEngine]:
+        engine = self.engines[self.catalog.find(name).name]
+        self.asked.set()
+        try:
+            await self.loaded.wait()
+        except asyncio.CancelledError:
+            self.abandoned.set()
+            raise
+        if self.refusal:
+            raise self.refusal
+        self.leases += 1
+        try:
+            yield engine
+        finally:
+            self.leases -= 1
+
+    def running(self) -> list[FakeEngine]:
+        return [engine for engine in self.engines.values() if engine.alive]

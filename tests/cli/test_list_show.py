@@ -1,0 +1,61 @@
+"""`fox list` and `fox show` as real processes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def fox(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "fox", *words], capture_output=True, text=True, check=False)
+
+
+def test_list_shows_the_starter_and_what_lies_in_the_models_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.gguf").write_bytes(b"x" * 1500)
+    monkeypatch.setenv("FOX_MODELS_DIR", str(tmp_path))
+    lines = fox("list").stdout.splitlines()
+    assert lines[0].split() == ["NAME", "SIZE", "MODIFIED"]
+    assert lines[1].split()[:3] == ["mine", "1.5", "KB"]
+    assert lines[2].split()[0] == "smollm2:135m"
+
+
+def test_list_of_an_empty_folder_gives_a_hint_on_stderr(tmp_path: Path) -> None:
+    answer = fox("list", "--path", str(tmp_path))
+    assert (answer.stdout, answer.returncode) == ("NAME  SIZE  MODIFIED\n", 0)
+    assert answer.stderr.startswith("hint:")
+
+
+def test_show_reads_the_starters_header() -> None:
+    answer = fox("show", "smollm2")
+    for fact in ("llama", "Q4_1", "8192", "chat template", "<|im_start|>", "MB"):
+        assert fact in answer.stdout
+
+
+def test_show_takes_a_path_and_prints_json(tmp_path: Path, starter_path: Path) -> None:
+    path = tmp_path / "copy.gguf"
+    shutil.copy(starter_path, path)
+    facts = json.loads(fox("show", str(path), "--json").stdout)
+    assert (facts["architecture"], facts["context_length"], facts["path"]) == ("llama", 8192, str(path))
+
+
+@pytest.mark.parametrize("content", [b"", b"not a model", b"GGUF"])
+def test_show_says_why_a_file_cannot_be_read(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "bad.gguf"
+    path.write_bytes(content)
+    answer = fox("show", str(path))
+    assert answer.returncode == 1
+    assert answer.stderr.startswith("error: cannot read")
+    assert "hint:" in answer.stderr
+
+
+def test_show_of_an_unknown_name_is_one_line_and_a_hint() -> None:
+    answer = fox("show", "nobody")
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert answer.stderr.splitlines()[0] == "error: model 'nobody' not found"
