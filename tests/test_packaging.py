@@ -59,5 +59,7 @@ def test_what_the_readme_claims_names_tests_that_exist() -> None:
 
 
 def test_the_readme_lists_the_flags_of_serve() -> None:
-    listed = [flag.strip("` ") for cells in readme_rows("Flags of `fox serve`") for flag in cells[0].split(",")]
+    listed = [
+        flag.strip("` ") for cells in readme_rows("Flags of `fox serve`") for flag in cells[0].split(",")
+    ]
     assert sorted(listed) == sorted(option.flag for option in config.OPTIONS)

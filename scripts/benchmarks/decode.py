@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from pathlib import Path
 
@@ -17,11 +16,11 @@ def run() -> None:
     bare = Bare(path)
     fox, loop = [], []
     with rig.serving("--model-path", str(path), "--threads", str(rig.THREADS)) as server:
-        asyncio.run(_fox(server.port, path.stem))  # loads, warms
+        _fox(server.port, path.stem)  # loads, warms
         for _ in range(ROUNDS):
             loop.append(bare.rate())
             time.sleep(0.3)  # idle OpenMP threads stop spinning
-            fox.append(asyncio.run(_fox(server.port, path.stem)))
+            fox.append(_fox(server.port, path.stem))
             time.sleep(0.3)
     ratios = [f / b for f, b in zip(fox, loop, strict=True)]
     print(f"one stream: fox {rig.median(fox):.1f} tok/s, bare loop {rig.median(loop):.1f} tok/s")
@@ -30,8 +29,8 @@ def run() -> None:
     )
 
 
-async def _fox(port: int, model: str) -> float:
-    stream = await rig.chat(port, model, PROMPT, TOKENS, temperature=0, ignore_eos=True)
+def _fox(port: int, model: str) -> float:
+    stream = rig.watch(port, model, PROMPT, TOKENS, temperature=0, ignore_eos=True)
     return (stream.tokens - 1) / stream.decode_s
 
 
@@ -39,7 +38,7 @@ class Bare:
     """The least that llama.cpp needs: decode one token, sample greedily, again."""
 
     def __init__(self, path: Path) -> None:
-        from fox.engine.llama import lib
+        from fox.engine.llama.bindings import lib
 
         self.lib = lib
         lib.llama_backend_init()

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -76,6 +77,24 @@ async def chat(port: int, model: str, content: str, max_tokens: int, **more: obj
     )
 
 
+def watch(port: int, model: str, content: str, max_tokens: int, **more: object) -> Stream:
+    """One stream read by a blocking socket that only notes when bytes come: next to no work beside the server's."""
+    messages = [{"role": "user", "content": content}]
+    body = {"model": model, "messages": messages, "stream": True, "max_tokens": max_tokens}
+    data = json.dumps({**body, "stream_options": {"include_usage": True}, **more}).encode()
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(data)}\r\n\r\n"
+    got: list[tuple[float, bytes]] = []
+    stream = Stream(time.perf_counter())
+    with socket.create_connection(("127.0.0.1", port)) as sock:
+        sock.sendall(head.encode() + data)
+        while piece := sock.recv(65536):
+            got.append((time.perf_counter(), piece))
+    stream.times = [at for at, piece in got if b'"content":"' in piece and b'"content":""' not in piece]
+    tail = b"".join(piece for _, piece in got).rpartition(b'"usage":{')[2]
+    stream.tokens = int(re.search(rb'"completion_tokens":(\d+)', tail)[1])  # type: ignore[index]
+    return stream
+
+
 async def post(port: int, path: str, body: dict[str, object]) -> Stream:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     data = json.dumps(body).encode()
@@ -122,7 +141,7 @@ def q8_0() -> Path:
     """The starter model at Q8_0, made once (requantized: its words are not its quality)."""
     path = RESULTS / "smollm2-135m-q8_0.gguf"
     if not path.exists():
-        from fox.engine.llama import lib
+        from fox.engine.llama.bindings import lib
 
         RESULTS.mkdir(exist_ok=True)
         params = lib.llama_model_quantize_default_params()
