@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
@@ -15,16 +15,40 @@ Status = Literal["stop", "length", "cancelled", "failed"]
 
 LATENCY_BUCKETS_S = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 TTFT_BUCKETS_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+INTER_TOKEN_BUCKETS_S = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2.5)
+
+# What engines count themselves: name -> (help, labels beside `model`)
+ENGINE_GAUGES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "kv_blocks": ("KV blocks of the device", ("tier", "state")),
+    "kv_host_bytes": ("bytes of KV states in host memory", ()),
+    "spec_acceptance_ratio": ("part of the guessed tokens that were right", ()),
+}
+ENGINE_TOTALS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "prompt_tokens": ("tokens of prompts", ()),
+    "prefix_tokens": ("tokens of prompts that were not computed again, by where they were found", ("tier",)),
+    "prefix_cache_hits": ("prompts that found a prefix of theirs computed", ()),
+    "prefix_cache_misses": ("prompts that found none", ()),
+    "preemptions": ("sequences sent back to the queue for want of room", ()),
+    "swaps": ("preempted sequences whose state was saved", ()),
+    "spec_tokens_proposed": ("tokens that were guessed", ()),
+    "spec_tokens_accepted": ("guessed tokens that were right", ()),
+    "step_seconds": ("time of the engine's steps, by what it went into", ("part",)),
+}
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What one engine does now. `kv_usage`: the part of its KV memory that is held, 0 to 1."""
+    """What one engine says of itself. `kv_usage`: the part of its KV memory that running requests hold, 0 to 1.
+
+    `gauges` are true now, `totals` count since it was loaded; both by metric name, then by the values of its labels.
+    """
 
     model: str
     running: int
     waiting: int
     kv_usage: float
+    gauges: Mapping[str, Mapping[tuple[str, ...], float]] = field(default_factory=dict)
+    totals: Mapping[str, Mapping[tuple[str, ...], float]] = field(default_factory=dict)
 
 
 class Meter:
@@ -37,6 +61,7 @@ class Meter:
         }
         self._latency = metrics.latency.labels(model)
         self.first_token_after = metrics.ttft.labels(model).observe
+        self.next_token_after = metrics.inter_token.labels(model).observe
         self.generated = metrics.tokens.labels(model).inc
 
     def ended(self, status: Status, seconds: float) -> None:
@@ -60,6 +85,8 @@ class Metrics:
             "request_latency_seconds", "from a request to its end", LATENCY_BUCKETS_S
         )
         self.ttft = self._seconds("ttft_seconds", "from a request to its first token", TTFT_BUCKETS_S)
+        says = "from one piece of an answer's text to the next"
+        self.inter_token = self._seconds("inter_token_seconds", says, INTER_TOKEN_BUCKETS_S)
         self.registry.register(_Gauges(read))
         self._meters: dict[str, Meter] = {}
 
@@ -92,7 +119,30 @@ class _Gauges(Collector):
         yield _gauge("queue_depth", "requests that wait", [(r.model, r.waiting) for r in readings])
         yield _gauge("active_requests", "requests being decoded", [(r.model, r.running) for r in readings])
         usage = [(r.model, r.kv_usage) for r in readings]
-        yield _gauge("kv_cache_usage_ratio", "part of the KV memory that is held, 0 to 1", usage)
+        yield _gauge(
+            "kv_cache_usage_ratio", "part of the KV memory that running requests hold, 0 to 1", usage
+        )
+        for name, (says, labels) in ENGINE_GAUGES.items():
+            yield _family(
+                GaugeMetricFamily, name, says, labels, [(r.model, r.gauges.get(name, {})) for r in readings]
+            )
+        for name, (says, labels) in ENGINE_TOTALS.items():
+            rows = [(r.model, r.totals.get(name, {})) for r in readings]
+            yield _family(CounterMetricFamily, name, says, labels, rows)
+
+
+def _family(
+    kind: type[GaugeMetricFamily | CounterMetricFamily],
+    name: str,
+    says: str,
+    labels: tuple[str, ...],
+    rows: Iterable[tuple[str, Mapping[tuple[str, ...], float]]],
+) -> Metric:
+    family = kind(f"ferrumox_{name}", says, labels=("model", *labels))
+    for model, values in rows:
+        for more, value in values.items():
+            family.add_metric((model, *more), value)
+    return family
 
 
 def _gauge(name: str, says: str, values: Iterable[tuple[str, float]]) -> GaugeMetricFamily:

@@ -109,7 +109,9 @@ class Answer:
             self._generation = await engine.submit(request)
             self._tally.admitted()
             if not self._question.stream:
-                return await self._collect(self._generation, voice)
+                response = await self._collect(self._generation, voice)
+                response.headers.update(_notes(self._generation))
+                return response
             await self._stream(self._generation, voice, send)
             return None
 
@@ -133,7 +135,7 @@ class Answer:
             await send(_body(voice.ping))
 
         pulse = Pulse(ping, self._ping_s)
-        await send(_head(voice.headers))
+        await send(_head({**voice.headers, **_notes(generation)}))
         self._telling = True
         await send(_body(voice.opening))
         async with pulse.beating():
@@ -157,6 +159,11 @@ class Answer:
             raise EngineFailed(f"the answer was {finish.reason}")
         self._tally.ended(finish.reason)
         return finish
+
+
+def _notes(generation: Generation) -> dict[str, str]:
+    """Nothing is dropped from a prompt without a signal."""
+    return {"x-fox-truncated": str(generation.truncated)} if generation.truncated else {}
 
 
 def _head(headers: dict[str, str]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from fox.api.options import ApiOptions
-from fox.engine import Engine
+from fox.engine import Engine, EngineStats
 from fox.metrics import Metrics, Reading
 from fox.registry import Registry
 
@@ -25,7 +25,32 @@ def readings(registry: Registry) -> Iterator[Reading]:
     """What each running engine does now."""
     for engine in registry.running():
         stats = engine.stats
-        yield Reading(engine.name, stats.running, stats.waiting, stats.kv_usage)
+        yield Reading(
+            engine.name, stats.running, stats.waiting, stats.kv_usage, _gauges(stats), _totals(stats)
+        )
+
+
+def _gauges(stats: EngineStats) -> dict[str, dict[tuple[str, ...], float]]:
+    held: dict[tuple[str, ...], float] = {
+        ("device", "held"): stats.blocks_held,
+        ("device", "free"): stats.blocks_total - stats.blocks_held,
+    }
+    right = stats.spec_accepted / stats.spec_proposed if stats.spec_proposed else 0.0
+    return {"kv_blocks": held, "kv_host_bytes": {(): stats.host_bytes}, "spec_acceptance_ratio": {(): right}}
+
+
+def _totals(stats: EngineStats) -> dict[str, dict[tuple[str, ...], float]]:
+    return {
+        "prompt_tokens": {(): stats.prompt_tokens},
+        "prefix_tokens": {(tier,): tokens for tier, tokens in stats.hit_tokens.items()},
+        "prefix_cache_hits": {(): stats.hits},
+        "prefix_cache_misses": {(): stats.misses},
+        "preemptions": {(): stats.preemptions},
+        "swaps": {(): stats.swaps},
+        "spec_tokens_proposed": {(): stats.spec_proposed},
+        "spec_tokens_accepted": {(): stats.spec_accepted},
+        "step_seconds": {(part,): seconds for part, seconds in stats.step_seconds.items()},
+    }
 
 
 class Ops:

@@ -17,6 +17,7 @@ class Tally:
         self._meter: Meter | None = None
         self._model = ""
         self._tokens = 0
+        self._heard_at = 0.0
         self._status: Status = "cancelled"
         self._rejected = ""
 
@@ -31,8 +32,12 @@ class Tally:
         """More of the answer has come."""
         if not tokens or self._meter is None:
             return
+        now = time.perf_counter()
         if not self._tokens:
-            self._meter.first_token_after(time.perf_counter() - self._began)
+            self._meter.first_token_after(now - self._began)
+        else:
+            self._meter.next_token_after(now - self._heard_at)
+        self._heard_at = now
         self._tokens += tokens
         self._meter.generated(tokens)
 

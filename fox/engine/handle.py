@@ -13,7 +13,17 @@ from typing import Self
 
 from fox import errors
 from fox.engine import messages
-from fox.engine.messages import Cancel, EngineStats, LoadFailed, Ready, Start, Stepped, Submit, ToParent
+from fox.engine.messages import (
+    Accepted,
+    Cancel,
+    EngineStats,
+    LoadFailed,
+    Ready,
+    Start,
+    Stepped,
+    Submit,
+    ToParent,
+)
 from fox.engine.options import EngineSpec
 from fox.generation import Delta, Failure, Finish, GenerationRequest, ModelInfo
 
@@ -24,12 +34,16 @@ STDERR_TAIL_LINES = 5
 
 
 class Generation:
-    """One answer on its way: iterate over its deltas; the last one carries the finish."""
+    """One answer on its way: iterate over its deltas; the last one carries the finish.
+
+    `truncated` tokens were cut from its prompt, which then had `prompt_tokens`.
+    """
 
     def __init__(self, engine: Engine, request: GenerationRequest) -> None:
         self.id = request.id
         self.prompt_tokens = 0
-        self.accepted: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self.truncated = 0
+        self.accepted: asyncio.Future[Accepted] = asyncio.get_running_loop().create_future()
         self._engine = engine
         self._deltas: deque[Delta] = deque()
         self._waiter: asyncio.Future[None] | None = None
@@ -122,10 +136,11 @@ class Engine:
         generation = self._open[request.id] = Generation(self, request)
         self._send(Submit(request))
         try:
-            generation.prompt_tokens = await generation.accepted
+            accepted = await generation.accepted
         except asyncio.CancelledError:
             generation.cancel()
             raise
+        generation.prompt_tokens, generation.truncated = accepted.prompt_tokens, accepted.truncated
         return generation
 
     def cancel(self, id_: str) -> None:
@@ -162,7 +177,7 @@ class Engine:
     def _spread(self, message: Stepped) -> None:
         self.stats = message.stats
         for accepted in message.accepted:
-            self._accept(accepted.id, accepted.prompt_tokens)
+            self._accept(accepted)
         for refused in message.refused:
             self._open.pop(refused.id).fail(refused.failure.to_error())
         for delta in message.deltas:
@@ -170,10 +185,10 @@ class Engine:
             if delta.finish is not None:
                 del self._open[delta.id]
 
-    def _accept(self, id_: str, prompt_tokens: int) -> None:
-        accepted = self._open[id_].accepted
-        if not accepted.done():
-            accepted.set_result(prompt_tokens)
+    def _accept(self, accepted: Accepted) -> None:
+        waiter = self._open[accepted.id].accepted
+        if not waiter.done():
+            waiter.set_result(accepted)
 
     def _settle(self, outcome: ModelInfo | errors.FoxError) -> None:
         if self._ready.done():

@@ -69,6 +69,8 @@ class EngineStats(Struct, frozen=True):
     spec_proposed: int = 0
     spec_accepted: int = 0
     prompt_tokens: int = 0
+    hits: int = 0
+    misses: int = 0
     hit_tokens: dict[str, int] = msgspec.field(default_factory=dict)
     step_seconds: dict[str, float] = msgspec.field(default_factory=dict)
 

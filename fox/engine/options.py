@@ -18,7 +18,7 @@ class EngineOptions:
     KV memory: blocks of `block_size` tokens; `kv_layout`; `kv_host_mb` of host memory for states (None: the smaller of
     2048 and an eighth of memory); `gpu_memory_fraction` of what is free; `prefix_cache` off computes all from scratch;
     `type_k` and `type_v` override `type_kv`; `swa_full` keeps what sliding windows have left behind.
-    Steps: `step_target_ms` while somebody decodes. `speculative`: drafts of `spec_draft_len` tokens by lookup of the
+    Steps: prompts may delay one by `step_target_ms` while somebody decodes. `speculative`: drafts of `spec_draft_len` tokens by lookup of the
     last `spec_ngram`. `context_shift` rolls a full context, keeping its first `context_keep` tokens.
     """
 

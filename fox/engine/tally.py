@@ -19,7 +19,7 @@ class Tally:
         self._scheduler = scheduler
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._hit_tokens: Counter[str] = Counter()
-        self._prompt_tokens = 0
+        self._prompt_tokens = self._answers = self._hits = 0
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
@@ -29,8 +29,10 @@ class Tally:
         self._seconds[name] += time.perf_counter() - began
 
     def answered(self, answer: Answer) -> None:
+        self._answers += 1
         self._prompt_tokens += answer.prompt_tokens
         if answer.scheduled.tier:
+            self._hits += 1
             self._hit_tokens[answer.scheduled.tier] += answer.scheduled.cached
 
     def stats(self) -> EngineStats:
@@ -48,6 +50,8 @@ class Tally:
             spec_proposed=counts.proposed,
             spec_accepted=counts.accepted,
             prompt_tokens=self._prompt_tokens,
+            hits=self._hits,
+            misses=self._answers - self._hits,
             hit_tokens=dict(self._hit_tokens),
             step_seconds=dict(self._seconds),
         )

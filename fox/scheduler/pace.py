@@ -8,8 +8,8 @@ SMALLEST_CHUNK_TOKENS = 8
 
 
 class Pace:
-    """Estimates, in seconds, what a decode step and a prompt token cost. `target_s`: how long a step may take while
-    somebody is decoding."""
+    """Estimates, in seconds, what a decode step and a prompt token cost. `target_s`: by how much prompts may delay a
+    step while somebody is decoding."""
 
     def __init__(self, target_s: float) -> None:
         self.target_s = target_s
@@ -22,8 +22,7 @@ class Pace:
             return most
         if not self._prompt_token_s:
             return min(most, FIRST_CHUNK_TOKENS)
-        fits = (self.target_s - self._decode_s) / self._prompt_token_s
-        return min(most, max(SMALLEST_CHUNK_TOKENS, int(fits)))
+        return min(most, max(SMALLEST_CHUNK_TOKENS, int(self.target_s / self._prompt_token_s)))
 
     def learn(self, decodes: int, prompt_tokens: int, elapsed_s: float) -> None:
         """A step with `decodes` decoded tokens and `prompt_tokens` of prompts took this long."""

@@ -24,7 +24,8 @@ CHECKPOINT_TAIL_TOKENS = 8  # templates may rewrite the last tokens of a turn: t
 @dataclass(frozen=True)
 class Limits:
     """`parallel` sequences at once, `context_tokens` for prompt and answer of one request together, `prefill_chunk`
-    prompt tokens a step, `queue_depth` waiting requests (0: no bound), `step_target_s` while somebody is decoding.
+    prompt tokens a step, `queue_depth` waiting requests (0: no bound), `step_target_s` by which
+    prompts may delay a step while somebody is decoding.
     `spec_length` drafted tokens (0: no speculation) from the last `spec_ngram`, while at most `spec_parallel` run."""
 
     parallel: int

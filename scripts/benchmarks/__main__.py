@@ -1,19 +1,28 @@
-"""`python -m scripts.benchmarks [NAME ...]`: run the named benchmarks, or all."""
+"""`python -m scripts.benchmarks [--peer URL] [NAME ...]`: run the named benchmarks, or all."""
 
 from __future__ import annotations
 
+import argparse
 import importlib
-import sys
+import os
 
-NAMES = ("startup", "decode", "batch", "echo")
+NAMES = ("startup", "decode", "batch", "echo", "load", "spec")
 
 
-def main(names: list[str]) -> None:
-    for name in names or NAMES:
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="scripts/bench")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
+    parser.add_argument(
+        "--peer", help="another OpenAI-compatible server for the same loads, http://127.0.0.1:PORT"
+    )
+    asked = parser.parse_args()
+    if asked.peer:
+        os.environ["FOX_BENCH_PEER"] = asked.peer
+    for name in asked.names or NAMES:
         if name not in NAMES:
-            raise SystemExit(f"error: no benchmark `{name}`\nhint: one of {', '.join(NAMES)}")
+            parser.error(f"no benchmark `{name}`: one of {', '.join(NAMES)}")
         print(f"== {name}", flush=True)
         importlib.import_module(f"scripts.benchmarks.{name}").run()
 
 
-main(sys.argv[1:])
+main()

@@ -39,6 +39,7 @@ class FakeGeneration:
     def __init__(self, request: GenerationRequest) -> None:
         self.id = request.id
         self.prompt_tokens = 7
+        self.truncated = 0
         self.cancels = 0
         self.cancelled = asyncio.Event()
         self.waiting = asyncio.Event()

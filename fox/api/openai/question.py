@@ -16,6 +16,13 @@ from fox.engine import Engine
 from fox.generation import GenerationRequest, Sampling
 
 SEED_MASK = 0xFFFFFFFF
+MIDDLE_PRIORITY = 128
+# fields that Sampling names as the request does
+SAME = (
+    *("temperature", "top_p", "min_p", "typical_p", "top_n_sigma", "presence_penalty", "frequency_penalty"),
+    *("dynatemp_range", "dynatemp_exponent", "xtc_probability", "xtc_threshold"),
+    *("mirostat", "mirostat_tau", "mirostat_eta", "dry_multiplier", "dry_base", "dry_allowed_length"),
+)
 GREEDY_BELOW = 1e-6  # logits divided by less than this overflow 32-bit floats
 ROLES = {"developer": "system", "function": "tool"}  # as the templates call them
 
@@ -23,12 +30,15 @@ ROLES = {"developer": "system", "function": "tool"}  # as the templates call the
 class ChatQuestion:
     """The dialect's side of one Answer."""
 
-    def __init__(self, asked: ChatRequest, templates: Templates, system_prompt: str) -> None:
+    def __init__(
+        self, asked: ChatRequest, templates: Templates, system_prompt: str, priority: int = MIDDLE_PRIORITY
+    ) -> None:
         self.model = asked.model
         self.stream = bool(asked.stream)
         self._asked = asked
         self._templates = templates
         self._system_prompt = system_prompt
+        self._priority = priority
 
     def request(self, engine: Engine) -> GenerationRequest:
         asked, context = self._asked, engine.info.context_tokens
@@ -41,6 +51,10 @@ class ChatQuestion:
             min_tokens=min(asked.min_tokens or 0, context),
             ignore_eos=bool(asked.ignore_eos),
             stop=_stops(asked.stop),
+            priority=self._priority if asked.priority is None else asked.priority,
+            cache_prompt=asked.cache_prompt is not False,
+            shift=asked.shift,
+            truncate=asked.truncate,
         )
 
     def voice(self, engine: Engine, request: GenerationRequest) -> render.ChatVoice:
@@ -67,11 +81,13 @@ def sampling(asked: ChatRequest, context_tokens: int) -> Sampling:
 
 
 def _wishes(asked: ChatRequest, context_tokens: int) -> Iterator[tuple[str, Any]]:
-    same = ("temperature", "top_p", "min_p", "presence_penalty", "frequency_penalty")
-    yield from ((name, getattr(asked, name)) for name in same)
+    yield from ((name, getattr(asked, name)) for name in SAME)
     if asked.temperature is not None and asked.temperature < GREEDY_BELOW:
         yield "temperature", 0.0
     yield "repeat_penalty", asked.repetition_penalty if asked.repeat_penalty is None else asked.repeat_penalty
+    yield "dry_penalty_last_n", _at_most(asked.dry_penalty_last_n, context_tokens)
+    breakers = asked.dry_sequence_breakers
+    yield "dry_sequence_breakers", None if breakers is None else tuple(filter(None, breakers))
     yield "repeat_last_n", _at_most(asked.repeat_last_n, context_tokens)
     yield "top_k", _at_most(asked.top_k, SEED_MASK >> 1)
     yield "seed", None if asked.seed in (None, -1) else asked.seed & SEED_MASK

@@ -12,13 +12,15 @@ from starlette.routing import Route
 from fox.api import answer
 from fox.api.body import read_body
 from fox.api.openai.parse import parse
-from fox.api.openai.question import ChatQuestion
+from fox.api.openai.question import MIDDLE_PRIORITY, ChatQuestion
 from fox.api.openai.schema import ChatRequest
 from fox.api.options import ApiOptions
 from fox.api.templates import Templates
-from fox.errors import Draining, FoxError
+from fox.errors import Draining, FoxError, InvalidRequest
 from fox.metrics import Metrics
 from fox.registry import ModelEntry, Registry
+
+HIGHEST_PRIORITY = 255
 
 
 class OpenAI:
@@ -39,11 +41,12 @@ class OpenAI:
 
     async def chat(self, request: Request) -> answer.Answer:
         try:
+            priority = _priority(request)
             asked = await self._understood(request)
         except FoxError as error:
             self._metrics.rejected("", error.code)
             raise
-        question = ChatQuestion(asked, self._templates, self._options.system_prompt)
+        question = ChatQuestion(asked, self._templates, self._options.system_prompt, priority)
         return answer.Answer(question, self._registry, self._metrics, answer.PING_S)
 
     async def models(self, request: Request) -> Response:
@@ -57,6 +60,16 @@ class OpenAI:
         if request.app.state.draining:
             raise Draining
         return parse(await read_body(request, self._options.max_body_mb))
+
+
+def _priority(request: Request) -> int:
+    """The header's priority; the body's own goes before it. Raises InvalidRequest."""
+    given = request.headers.get("x-fox-priority") or str(MIDDLE_PRIORITY)
+    if not (given.isascii() and given.isdecimal() and int(given[:4]) <= HIGHEST_PRIORITY):
+        raise InvalidRequest(
+            "`x-fox-priority`: input should be a whole number from 0 to 255", "x-fox-priority"
+        )
+    return int(given)
 
 
 def _model(entry: ModelEntry) -> dict[str, Any]:

@@ -142,6 +142,25 @@ class ChatRequest(Shape):
     repetition_penalty: Repetition | None = None
     repeat_last_n: Annotated[int, Field(ge=-1)] | None = None
     logit_bias: dict[TokenId, Bias] | None = None
+    dynatemp_range: Temperature | None = None
+    dynatemp_exponent: Temperature | None = None
+    typical_p: Annotated[Part, Field(gt=0)] | None = None
+    xtc_probability: Part | None = None
+    xtc_threshold: Part | None = None
+    top_n_sigma: Annotated[float, Field(ge=-1, le=100, allow_inf_nan=False)] | None = None
+    mirostat: Annotated[int, Field(ge=0, le=2)] | None = None
+    mirostat_tau: Temperature | None = None
+    mirostat_eta: Temperature | None = None
+    dry_multiplier: Temperature | None = None
+    dry_base: Temperature | None = None
+    dry_allowed_length: Annotated[int, Field(ge=1, le=1 << 20)] | None = None
+    dry_penalty_last_n: Annotated[int, Field(ge=-1)] | None = None
+    dry_sequence_breakers: Annotated[list[Stop], Field(max_length=STOPS)] | None = None
+
+    priority: Annotated[int, Field(ge=0, le=255)] | None = None
+    cache_prompt: bool | None = None
+    truncate: bool | None = None
+    shift: bool | None = None
 
     n: Annotated[int, Field(ge=1)] | None = None
     tools: list[dict[str, Any]] | None = None
