@@ -195,6 +195,8 @@ OPTIONS: tuple[Option, ...] = (
         "engine",
     ),
     Option("kv_host_mb", _whole_from(0), None, "MiB of RAM for KV states [default: auto]", "engine"),
+    Option("kv_dir", PATH, None, "folder for KV states that survive a restart", "engine"),
+    Option("kv_disk_mb", _whole_from(0), 4096, "MiB that `--kv-dir` may take", "engine"),
     Option("prefix_cache", ON_OFF, "on", "reuse prefixes that are computed already", "engine"),
     Option("block_size", COUNT, 16, "tokens a KV block", "engine"),
     Option(

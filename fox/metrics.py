@@ -20,7 +20,7 @@ INTER_TOKEN_BUCKETS_S = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0
 # What engines count themselves: name -> (help, labels beside `model`)
 ENGINE_GAUGES: dict[str, tuple[str, tuple[str, ...]]] = {
     "kv_blocks": ("KV blocks of the device", ("tier", "state")),
-    "kv_host_bytes": ("bytes of KV states in host memory", ()),
+    "kv_saved_bytes": ("bytes of KV states outside the device", ("tier",)),
     "spec_acceptance_ratio": ("part of the guessed tokens that were right", ()),
 }
 ENGINE_TOTALS: dict[str, tuple[str, tuple[str, ...]]] = {

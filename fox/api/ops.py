@@ -36,7 +36,11 @@ def _gauges(stats: EngineStats) -> dict[str, dict[tuple[str, ...], float]]:
         ("device", "free"): stats.blocks_total - stats.blocks_held,
     }
     right = stats.spec_accepted / stats.spec_proposed if stats.spec_proposed else 0.0
-    return {"kv_blocks": held, "kv_host_bytes": {(): stats.host_bytes}, "spec_acceptance_ratio": {(): right}}
+    return {
+        "kv_blocks": held,
+        "kv_saved_bytes": {("host",): stats.host_bytes, ("disk",): stats.disk_bytes},
+        "spec_acceptance_ratio": {(): right},
+    }
 
 
 def _totals(stats: EngineStats) -> dict[str, dict[tuple[str, ...], float]]:

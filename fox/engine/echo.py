@@ -12,12 +12,13 @@ import re
 import signal
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from fox.engine.model import Lost
 from fox.engine.options import EngineOptions
 from fox.errors import EngineFailed, ModelLoadFailed
 from fox.generation import ModelInfo, PromptPart, Sampling
-from fox.kvcache import Drop, Forget, Move, Restore, Save, Shape, Share, Trim
+from fox.kvcache import Drop, Forget, Move, Restore, Save, Shape, Share, Spill, Trim
 from fox.scheduler import Chunk
 
 END, TURN = 0, 1  # END ends an answer, TURN separates prompt and answer
@@ -38,6 +39,7 @@ class EchoModel:
         self._ids = {word: i for i, word in enumerate(self._words)}
         self._cells: dict[int, list[int]] = {}
         self._saved: dict[int, list[int]] = {}
+        self.states = NoStates()
         self._rows: list[
             tuple[list[int], int]
         ] = []  # a sequence's cells, and how many of them a row has seen
@@ -95,6 +97,8 @@ class EchoModel:
                     self._cells[seq] = list(self._saved[key])
                 case Forget(key):
                     del self._saved[key]
+                case Spill():
+                    raise AssertionError("there is no disk")
         return Lost([], [])
 
     def decode(self, chunks: Sequence[Chunk]) -> list[int]:
@@ -134,6 +138,19 @@ class EchoModel:
             os.kill(os.getpid(), signal.SIGKILL)
         if word == "@fail":
             raise EngineFailed("the prompt asked for a failing step")
+
+
+class NoStates:
+    """Nothing of an echo outlives it."""
+
+    def found(self) -> list[tuple[Path, list[int], int]]:
+        return []
+
+    def bind(self, key: int, path: Path) -> None:
+        raise AssertionError("nothing was found")
+
+    def flush(self) -> None:
+        pass
 
 
 class EchoSampler:

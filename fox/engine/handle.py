@@ -16,6 +16,7 @@ from fox.engine import messages
 from fox.engine.messages import (
     Accepted,
     Cancel,
+    Close,
     EngineStats,
     LoadFailed,
     Ready,
@@ -30,6 +31,7 @@ from fox.generation import Delta, Failure, Finish, GenerationRequest, ModelInfo
 log = logging.getLogger("fox.engine")
 
 CLOSE_PATIENCE_S = 5.0
+SAVE_PATIENCE_S = 30.0  # with states to write to disk
 STDERR_TAIL_LINES = 5
 
 
@@ -150,10 +152,13 @@ class Engine:
 
     async def close(self) -> None:
         """End the child and wait for it. Open generations fail. Idempotent."""
+        patience = SAVE_PATIENCE_S if self.spec.options.kv_dir else CLOSE_PATIENCE_S
+        if self.alive and self._ready.done():
+            self._send(Close())
         self._closing = True
         self._transport.close()
         try:
-            await asyncio.wait_for(self._process.wait(), CLOSE_PATIENCE_S)
+            await asyncio.wait_for(self._process.wait(), patience)
         except TimeoutError:
             self._process.kill()
             await self._process.wait()

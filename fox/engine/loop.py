@@ -10,7 +10,7 @@ from queue import Empty, SimpleQueue
 
 from fox import errors
 from fox.engine.answer import Answer, Reason
-from fox.engine.messages import Accepted, Cancel, EngineStats, Refused, Stepped
+from fox.engine.messages import Accepted, Cancel, Close, EngineStats, Refused, Stepped
 from fox.engine.model import Model, NoRoom
 from fox.engine.options import EngineOptions
 from fox.engine.tally import Tally
@@ -33,7 +33,7 @@ class Arrival:
     tokens: list[int] | errors.FoxError
 
 
-Inbox = SimpleQueue[Arrival | Cancel]
+Inbox = SimpleQueue[Arrival | Cancel | Close]
 
 
 class StepLoop:
@@ -53,10 +53,12 @@ class StepLoop:
         self._accepted: list[Accepted] = []
         self._refused: list[Refused] = []
         self._deltas: list[Delta] = []
+        self._closed = False
+        self._find()
 
     def run(self) -> None:
-        """Step for ever; sleeps in the inbox while nothing is open."""
-        while True:
+        """Step until the parent closes; sleeps in the inbox while nothing is open."""
+        while not self._closed:
             self.step()
 
     def step(self) -> None:
@@ -81,7 +83,10 @@ class StepLoop:
         except Empty:
             return
 
-    def _take(self, item: Arrival | Cancel) -> None:
+    def _take(self, item: Arrival | Cancel | Close) -> None:
+        if isinstance(item, Close):
+            self._close()
+            return
         if isinstance(item, Cancel):
             if item.id in self._answers:
                 self._end(item.id, "cancelled")
@@ -225,6 +230,27 @@ class StepLoop:
         for chunk in chunks:
             self._end(chunk.id, "failed", failure=failure)
             self._scheduler.cancel(chunk.id)
+
+    # what outlives the process
+
+    def _find(self) -> None:
+        """Take up what earlier runs left on disk: the newest that have room, in the order of their age."""
+        cache, room, taken = self._scheduler.cache, self._model.shape.disk_bytes, []
+        for path, tokens, size in self._model.states.found():
+            room -= size
+            if room >= 0:
+                taken.append((path, tokens, size))
+        for path, tokens, size in reversed(taken):
+            if (key := cache.adopt(tokens, size)) is not None:
+                self._model.states.bind(key, path)
+
+    def _close(self) -> None:
+        self._closed = True
+        cache = self._scheduler.cache
+        if cache.shape.disk_bytes:
+            cache.spill_all()
+            self._model.apply(cache.take_moves())
+            self._model.states.flush()
 
     def _report(self) -> None:
         if not (self._accepted or self._refused or self._deltas):

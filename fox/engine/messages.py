@@ -31,6 +31,10 @@ class Cancel(Struct, frozen=True, tag=True):
     id: str
 
 
+class Close(Struct, frozen=True, tag=True):
+    """The end is near: save what is worth finding again, then exit."""
+
+
 class Ready(Struct, frozen=True, tag=True):
     info: ModelInfo
 
@@ -64,6 +68,7 @@ class EngineStats(Struct, frozen=True):
     blocks_total: int = 0
     blocks_held: int = 0
     host_bytes: int = 0
+    disk_bytes: int = 0
     preemptions: int = 0
     swaps: int = 0
     spec_proposed: int = 0
@@ -84,10 +89,10 @@ class Stepped(Struct, frozen=True, tag=True):
     stats: EngineStats
 
 
-ToChild = Start | Submit | Cancel
+ToChild = Start | Submit | Cancel | Close
 ToParent = Ready | LoadFailed | Stepped
 
-_encoder = msgspec.msgpack.Encoder()
+_encoder = msgspec.msgpack.Encoder(enc_hook=str)  # paths
 
 
 def frame(message: ToChild | ToParent) -> bytes:
@@ -102,5 +107,5 @@ def body_bytes(header: bytes | bytearray | memoryview) -> int:
     return length
 
 
-decode_to_child = msgspec.msgpack.Decoder(ToChild).decode
+decode_to_child = msgspec.msgpack.Decoder(ToChild, dec_hook=lambda kind, value: kind(value)).decode
 decode_to_parent = msgspec.msgpack.Decoder(ToParent).decode

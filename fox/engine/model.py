@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from fox import errors
@@ -45,11 +46,28 @@ class Sampler(Protocol):
         """Free what it holds. Idempotent."""
 
 
+class States(Protocol):
+    """Where saved states lie that outlive the process."""
+
+    def found(self) -> list[tuple[Path, list[int], int]]:
+        """`(file, tokens, size of the state in bytes)` of what earlier runs left for this model, newest first."""
+
+    def bind(self, key: int, path: Path) -> None:
+        """The state in `path` goes by this key."""
+
+    def flush(self) -> None:
+        """Wait until everything that was spilled is written."""
+
+
 class Model(Protocol):
     """One loaded model with its KV memory. `tokenize` may be called from another thread than the rest."""
 
     info: ModelInfo
     shape: Shape
+
+    @property
+    def states(self) -> States:
+        """What outlives it."""
 
     def tokenize(self, prompt: Sequence[PromptPart]) -> list[int]:
         """Token ids, BOS once where the vocabulary wants one. Control tokens only from special parts."""

@@ -16,10 +16,11 @@ class EngineOptions:
     prompt tokens a step, `threads` for computing (None: physical cores), `echo_delay_s` the time an echo step takes.
 
     KV memory: blocks of `block_size` tokens; `kv_layout`; `kv_host_mb` of host memory for states (None: the smaller of
-    2048 and an eighth of memory); `gpu_memory_fraction` of what is free; `prefix_cache` off computes all from scratch;
-    `type_k` and `type_v` override `type_kv`; `swa_full` keeps what sliding windows have left behind.
-    Steps: prompts may delay one by `step_target_ms` while somebody decodes. `speculative`: drafts of `spec_draft_len` tokens by lookup of the
-    last `spec_ngram`. `context_shift` rolls a full context, keeping its first `context_keep` tokens.
+    2048 and an eighth of memory), `kv_disk_mb` for those in `kv_dir`, which survive a restart; `gpu_memory_fraction` of
+    what is free; `prefix_cache` off computes all from scratch; `type_k` and `type_v` override `type_kv`; `swa_full`
+    keeps what sliding windows have left behind.
+    Steps: prompts may delay one by `step_target_ms` while somebody decodes. `speculative`: drafts of `spec_draft_len`
+    tokens by lookup of the last `spec_ngram`. `context_shift` rolls a full context, keeping its first `context_keep`.
     """
 
     max_context_len: int | None = None
@@ -30,6 +31,8 @@ class EngineOptions:
     block_size: int = 16
     kv_layout: Literal["auto", "lanes", "pool"] = "auto"
     kv_host_mb: int | None = None
+    kv_dir: Path | None = None
+    kv_disk_mb: int = 4096
     gpu_memory_fraction: float = 0.85
     prefix_cache: bool = True
     type_kv: str = "f16"

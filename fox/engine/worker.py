@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from fox import errors
 from fox.engine import messages
 from fox.engine.loop import Arrival, Inbox, StepLoop
-from fox.engine.messages import Cancel, LoadFailed, Ready, Start, Submit, ToChild, ToParent
+from fox.engine.messages import Cancel, Close, LoadFailed, Ready, Start, Submit, ToChild, ToParent
 from fox.engine.model import Model
 
 
@@ -37,6 +37,7 @@ def main(fd: int) -> None:
     loop = StepLoop(model, start.options, intake.inbox, link.send)
     link.send(Ready(model.info))
     loop.run()
+    os._exit(0)
 
 
 def _load(start: Start) -> Model:
@@ -95,6 +96,9 @@ class Intake:
                 self.inbox.put(self._arrival(message))
             elif isinstance(message, Cancel):
                 self.inbox.put(message)
+            elif isinstance(message, Close):
+                self.inbox.put(message)
+                return  # the end of the socket that follows must not cut off what is being saved
 
     def _arrival(self, message: Submit) -> Arrival:
         assert self.model is not None

@@ -1,10 +1,11 @@
-"""The host tier's ledger: which saved states exist, how large they are, and which one goes first."""
+"""The ledger of saved states, in host memory and on disk: which exist, how large they are, and which go first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Literal
 
 from lru import LRU
 
@@ -12,14 +13,17 @@ from fox.kvcache.prefix import Holding, PrefixIndex
 
 UNBOUNDED = 1 << 30  # lru-dict keeps the order only; it must not choose victims: it knows no pins
 
+Tier = Literal["host", "disk"]
+
 
 @dataclass(slots=True, eq=False)
 class Saved(Holding):
-    """The state of one sequence in host memory. `pinned`: a swapped request needs it, it must not be evicted."""
+    """The state of one sequence outside the device. `pinned`: a swapped request needs it, it must not be evicted."""
 
     key: int = 0
     size_bytes: int = 0
     pinned: bool = False
+    tier: Tier = "host"
 
     @contextmanager
     def kept(self) -> Iterator[None]:
@@ -29,12 +33,12 @@ class Saved(Holding):
         self.pinned = before
 
 
-class HostTier:
-    """Saved states within `budget_bytes`, least recently used first out."""
+class SavedStates:
+    """States within a budget of bytes for each tier, least recently used first out."""
 
-    def __init__(self, budget_bytes: int, index: PrefixIndex) -> None:
-        self.budget_bytes = budget_bytes
-        self.used_bytes = 0
+    def __init__(self, host_bytes: int, disk_bytes: int, index: PrefixIndex) -> None:
+        self.budget_bytes: dict[Tier, int] = {"host": host_bytes, "disk": disk_bytes}
+        self.used_bytes: dict[Tier, int] = {"host": 0, "disk": 0}
         self._index = index
         self._saved: LRU[int, Saved] = LRU(UNBOUNDED)
         self._next_key = 0
@@ -43,45 +47,43 @@ class HostTier:
         """Most recently used first."""
         return iter(self._saved.values())
 
-    def __contains__(self, key: int) -> bool:
-        return bool(self._saved.has_key(key))
+    def get(self, key: int) -> Saved | None:
+        return next((saved for saved in self if saved.key == key), None)
 
     def touch(self, saved: Saved) -> None:
         self._saved.get(saved.key)
 
-    def covers(self, tokens: list[int]) -> bool:
-        """Whether some saved state holds these tokens and perhaps more."""
-        return any(s.tokens[: len(tokens)] == tokens for s in self)
-
-    def make_room(self, size_bytes: int) -> list[Saved] | None:
-        """The states to forget so that `size_bytes` fit, already taken off the books; None where pins forbid it."""
-        spare = self.budget_bytes - self.used_bytes
+    def victims(self, tier: Tier, size_bytes: int) -> list[Saved] | None:
+        """What must leave `tier` so that `size_bytes` fit; None where its budget or pins forbid it."""
+        spare = self.budget_bytes[tier] - self.used_bytes[tier]
         victims = []
         for saved in reversed(self._saved.values()):
             if spare >= size_bytes:
                 break
-            if not saved.pinned:
+            if saved.tier == tier and not saved.pinned:
                 victims.append(saved)
                 spare += saved.size_bytes
-        if spare < size_bytes:
-            return None
-        for saved in victims:
-            self.forget(saved)
-        return victims
+        return victims if spare >= size_bytes and self.budget_bytes[tier] else None
 
-    def add(self, holding: Holding, size_bytes: int, *, pinned: bool) -> Saved:
-        """Book a state that holds what `holding` holds. `make_room` was asked before."""
-        saved = Saved(key=self._next_key, size_bytes=size_bytes, pinned=pinned)
+    def add(self, holding: Holding, size_bytes: int, *, pinned: bool = False, tier: Tier = "host") -> Saved:
+        """Book a state that holds what `holding` holds. Its room was made before."""
+        saved = Saved(key=self._next_key, size_bytes=size_bytes, pinned=pinned, tier=tier)
         self._next_key += 1
-        self._index.adopt(saved, holding, len(holding.tokens))
+        self._index.extend(saved, holding.tokens)
         self._saved[saved.key] = saved
-        self.used_bytes += size_bytes
+        self.used_bytes[tier] += size_bytes
         return saved
+
+    def move(self, saved: Saved, tier: Tier) -> None:
+        self.used_bytes[saved.tier] -= saved.size_bytes
+        self.used_bytes[tier] += saved.size_bytes
+        saved.tier = tier
 
     def forget(self, saved: Saved) -> None:
         self._index.truncate(saved, 0)
         del self._saved[saved.key]
-        self.used_bytes -= saved.size_bytes
+        self.used_bytes[saved.tier] -= saved.size_bytes
 
     def check(self) -> None:
-        assert self.used_bytes == sum(s.size_bytes for s in self) <= self.budget_bytes
+        for tier, used in self.used_bytes.items():
+            assert used == sum(s.size_bytes for s in self if s.tier == tier) <= self.budget_bytes[tier]

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from lru import LRU
 
 from fox.kvcache.blocks import BlockPool
-from fox.kvcache.host import UNBOUNDED, HostTier, Saved
-from fox.kvcache.moves import Drop, Forget, Move, Restore, Save, Share, Trim
+from fox.kvcache.host import UNBOUNDED, Saved, SavedStates
+from fox.kvcache.moves import Drop, Forget, Move, Restore, Save, Share, Spill, Trim
 from fox.kvcache.prefix import Holding, Match, PrefixIndex
 
 PARKED_PART = 8  # of what runs, parked cells may add an eighth to the work of every decoded token
@@ -34,6 +34,7 @@ class Shape:
     can_trim: bool = True
     reuse: bool = True
     host_bytes: int = 0
+    disk_bytes: int = 0
     token_bytes: int = 0
     state_bytes: int = 0
 
@@ -64,7 +65,7 @@ class KVCache:
         self.shape = shape
         self.pool = BlockPool(shape.blocks)
         self.index = PrefixIndex(shape.block_size)
-        self.host = HostTier(shape.host_bytes, self.index)
+        self.saved = SavedStates(shape.host_bytes, shape.disk_bytes, self.index)
         self._free_slots = list(range(shape.slots - 1, -1, -1))
         self._tracks: dict[int, Track] = {}
         self._parked: LRU[int, Track] = LRU(UNBOUNDED)
@@ -159,10 +160,22 @@ class KVCache:
 
     def forget(self, key: int) -> None:
         """The saved state is not needed, or turned out to be lost. An unknown key is no error."""
-        for saved in self.host:
-            if saved.key == key:
-                self._forget(saved)
-                return
+        if saved := self.saved.get(key):
+            self._forget(saved)
+
+    def adopt(self, tokens: list[int], size_bytes: int) -> int | None:
+        """A state of `tokens` lies on disk from an earlier run: the key it goes by now, None where it has no room."""
+        if self.saved.victims("disk", size_bytes) != []:
+            return None
+        return self.saved.add(Holding(tokens), size_bytes, tier="disk").key
+
+    def spill_all(self) -> None:
+        """Before the end: whatever is worth finding again goes to disk, the most recently used last."""
+        for track in reversed(self._parked.values()):
+            self._keep_in_host(track)
+        for saved in list(reversed(list(self.saved))):
+            if saved.tier == "host":
+                self._spill(saved)
 
     def reset(self, seq: int) -> None:
         """The sequence holds nothing after all (a restore failed); its reserved room stays its own."""
@@ -185,8 +198,8 @@ class KVCache:
         """Free and held blocks add up; tables, index, slots and host tier agree."""
         tracks = self._tracks.values()
         self.pool.check([t.blocks for t in tracks])
-        self.index.check([*tracks, *self.host])
-        self.host.check()
+        self.index.check([*tracks, *self.saved])
+        self.saved.check()
         assert sorted([*self._free_slots, *self._tracks]) == list(range(self.shape.slots))
         assert all(len(t.tokens) <= len(t.blocks) * self.shape.block_size for t in tracks)
         assert {t.seq for t in tracks if not t.running} == set(self._parked.keys())
@@ -249,7 +262,7 @@ class KVCache:
                 for block in track.blocks:
                     self.pool.share(block)
         elif isinstance(source, Saved):
-            self.host.touch(source)
+            self.saved.touch(source)
             self._moves.append(Restore(source.key, track.seq))
             if not whole:
                 self._moves.append(Trim(track.seq, upto))
@@ -263,11 +276,11 @@ class KVCache:
         if match is None:
             return Opened(track.seq, 0)
         if isinstance(match.holding, Saved):
-            return Opened(track.seq, match.tokens, "host", match.holding.key)
+            return Opened(track.seq, match.tokens, match.holding.tier, match.holding.key)
         return Opened(track.seq, match.tokens, "device")
 
     def _own(self, key: int) -> Match | None:
-        saved = next((s for s in self.host if s.key == key), None)
+        saved = self.saved.get(key)
         return Match(saved, len(saved.tokens)) if saved else None
 
     def _usable(self, match: Match) -> bool:
@@ -275,9 +288,11 @@ class KVCache:
 
     @staticmethod
     def _worth(match: Match) -> tuple[int, int]:
-        """Longer first; of equals a parked sequence, then a running one, then the host."""
+        """Longer first; of equals a parked sequence, then a running one, then the host, then the disk."""
         holding = match.holding
-        return match.tokens, (2 - holding.running if isinstance(holding, Track) else 0)
+        if isinstance(holding, Track):
+            return match.tokens, 3 - holding.running
+        return match.tokens, int(isinstance(holding, Saved) and holding.tier == "host")
 
     # room
 
@@ -339,7 +354,7 @@ class KVCache:
     def _move_parked_aside(self) -> None:
         """In a pool every decoded token looks at every used cell: parked ones beyond what runs belong in the host."""
         running = self._running_blocks()
-        if self.shape.by_copy or not running or not self.host.budget_bytes:
+        if self.shape.by_copy or not running or not self.saved.budget_bytes["host"]:
             return
         allowed = len(running) // PARKED_PART
         parked = sum(len(t.blocks) for t in self._parked.values())
@@ -386,7 +401,7 @@ class KVCache:
     def _blocks_for(self, tokens: int) -> int:
         return -(-tokens // self.shape.block_size)
 
-    # the host tier
+    # the tiers below
 
     def _keep_in_host(self, track: Track) -> None:
         if track.hashes and not self._saved_already(track):
@@ -394,33 +409,45 @@ class KVCache:
 
     def _saved_already(self, track: Track) -> bool:
         """Whether a saved state serves as well; then it is the one to keep."""
-        for saved in self.host:
+        for saved in self.saved:
             prefix = saved.tokens[: len(track.tokens)]
             if prefix == track.tokens and (self.shape.can_trim or len(prefix) == len(saved.tokens)):
-                self.host.touch(saved)
+                self.saved.touch(saved)
                 return True
         return False
 
     def _save(self, track: Track, *, pinned: bool = False) -> Saved | None:
         size = self.shape.state_bytes + self.shape.token_bytes * len(track.tokens)
-        if not track.tokens or not 0 < self.host.budget_bytes >= size:
+        if not track.tokens:
             return None
         if self.shape.can_trim:
             self._forget_shorter(track)
-        victims = self.host.make_room(size)
+        victims = self.saved.victims("host", size)
         if victims is None:
             return None
-        self._moves.extend(Forget(victim.key) for victim in victims)
-        saved = self.host.add(track, size, pinned=pinned)
+        for victim in victims:
+            self._spill(victim)
+        saved = self.saved.add(track, size, pinned=pinned)
         self._moves.append(Save(track.seq, saved.key))
         return saved
 
+    def _spill(self, saved: Saved) -> None:
+        """From the host to disk, where there is one with room for it; else it is forgotten."""
+        victims = self.saved.victims("disk", saved.size_bytes)
+        if victims is None:
+            self._forget(saved)
+            return
+        for victim in victims:
+            self._forget(victim)
+        self.saved.move(saved, "disk")
+        self._moves.append(Spill(saved.key, tuple(saved.tokens)))
+
     def _forget_shorter(self, track: Track) -> None:
         """A longer state serves for its own beginnings."""
-        for saved in list(self.host):
+        for saved in list(self.saved):
             if not saved.pinned and saved.tokens == track.tokens[: len(saved.tokens)]:
                 self._forget(saved)
 
     def _forget(self, saved: Saved) -> None:
-        self.host.forget(saved)
+        self.saved.forget(saved)
         self._moves.append(Forget(saved.key))

@@ -51,10 +51,18 @@ class Restore:
 
 
 @dataclass(frozen=True, slots=True)
+class Spill:
+    """Move the state of `tokens` saved under `key` from host memory to disk; it may still be restored."""
+
+    key: int
+    tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Forget:
     """Free the state saved under `key`."""
 
     key: int
 
 
-Move = Drop | Trim | Share | Save | Restore | Forget
+Move = Drop | Trim | Share | Save | Restore | Spill | Forget

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import count
 
-from fox.kvcache import Drop, Forget, Move, Restore, Save, Share, Trim
+from fox.kvcache import Drop, Forget, Move, Restore, Save, Share, Spill, Trim
 
 Cell = tuple[int, int]  # (identity, token)
 
@@ -40,6 +40,8 @@ class Memory:
             case Restore(key, seq):
                 assert not self.cells.get(seq)
                 self.cells[seq] = [self._new(t) for t in self.saved[key]]
+            case Spill(key, tokens):
+                assert self.saved[key] == list(tokens)
             case Forget(key):
                 del self.saved[key]
 

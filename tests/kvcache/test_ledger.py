@@ -4,7 +4,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from fox.kvcache import Drop, Forget, KVCache, Opened, Restore, Save, Shape, Share, Trim
+from fox.kvcache import Drop, Forget, KVCache, Opened, Restore, Save, Shape, Share, Spill, Trim
 from tests.kvcache.memory import Memory
 
 
@@ -140,6 +140,31 @@ def test_the_host_forgets_its_least_recently_used_state() -> None:
     assert c.find([4, 5, 6]) is not None
 
 
+def test_what_leaves_the_host_goes_to_disk_and_is_found_there() -> None:
+    c = cache(slots=1, host_bytes=3, disk_bytes=3, token_bytes=1)
+    for prompt in ([1, 2, 3], [4, 5, 6], [7, 8, 9]):
+        c.close(run(c, prompt).seq)
+    moves = c.take_moves()
+    assert Spill(0, (1, 2, 3)) in moves
+    assert run(c, [1, 2, 3, 4]).tier == "disk"
+
+
+def test_the_end_takes_what_is_parked_to_disk() -> None:
+    c = cache(host_bytes=100, disk_bytes=100, token_bytes=1)
+    a = run(c, [1, 2, 3])
+    c.close(a.seq)
+    c.spill_all()
+    assert c.take_moves() == (Save(a.seq, 0), Spill(0, (1, 2, 3)))
+
+
+def test_what_lies_on_disk_from_an_earlier_run_is_found() -> None:
+    c = cache(host_bytes=10, disk_bytes=10, token_bytes=1)
+    assert c.adopt([1, 2, 3, 4], 4) == 0
+    assert c.adopt(list(range(20)), 20) is None
+    assert run(c, [1, 2, 3, 4, 5]).tier == "disk"
+    c.check()
+
+
 def test_a_swapped_sequence_goes_on_from_its_own_state() -> None:
     c = cache(slots=1, host_bytes=100, token_bytes=1)
     a = run(c, [1, 2, 3, 4, 5])
@@ -171,12 +196,23 @@ def test_without_reuse_nothing_is_matched_or_parked() -> None:
 class LedgerMachine(RuleBasedStateMachine):
     """Requests that come, grow, leave, swap and fail, over every kind of memory: cells hold what the ledger says."""
 
-    @initialize(by_copy=st.booleans(), can_trim=st.booleans(), host=st.sampled_from([0, 9, 30]))
-    def start(self, by_copy: bool, can_trim: bool, host: int) -> None:
+    @initialize(
+        by_copy=st.booleans(),
+        can_trim=st.booleans(),
+        host=st.sampled_from([0, 9, 30]),
+        disk=st.sampled_from([0, 20]),
+    )
+    def start(self, by_copy: bool, can_trim: bool, host: int, disk: int) -> None:
         self.slots, self.context = 3, 12
         blocks = self.slots * 6 if by_copy else 8
         self.cache = cache(
-            slots=3, blocks=blocks, by_copy=by_copy, can_trim=can_trim, host_bytes=host, token_bytes=1
+            slots=3,
+            blocks=blocks,
+            by_copy=by_copy,
+            can_trim=can_trim,
+            host_bytes=host,
+            disk_bytes=disk,
+            token_bytes=1,
         )
         self.memory = Memory(by_copy=by_copy, can_trim=can_trim)
         self.running: dict[int, list[int]] = {}
@@ -279,7 +315,7 @@ class LedgerMachine(RuleBasedStateMachine):
             assert self.memory.tokens(seq) == track.tokens
         for seq, tokens in self.running.items():
             assert self.memory.tokens(seq) == tokens
-        assert {s.key: s.tokens for s in self.cache.host} == self.memory.saved
+        assert {s.key: s.tokens for s in self.cache.saved} == self.memory.saved
 
 
 TestLedgerMachine = LedgerMachine.TestCase

@@ -111,6 +111,7 @@ def shape(layout: Layout, cells: int, sizes: StateSizes, options: EngineOptions,
         can_trim=can_trim,
         reuse=options.prefix_cache,
         host_bytes=host_bytes(options),
+        disk_bytes=options.kv_disk_mb << 20 if options.kv_dir else 0,
         token_bytes=token,
         state_bytes=fixed,
     )

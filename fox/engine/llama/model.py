@@ -16,12 +16,13 @@ from fox.engine.llama.batch import Batch
 from fox.engine.llama.bindings import lib
 from fox.engine.llama.log import LogTail
 from fox.engine.llama.sampler import LlamaSampler
+from fox.engine.llama.states import StateStore, identity
 from fox.engine.llama.vocabulary import Vocabulary
 from fox.engine.model import Lost, NoRoom
 from fox.engine.options import EngineOptions
 from fox.errors import EngineFailed, ModelLoadFailed
 from fox.generation import ModelInfo, PromptPart, Sampling
-from fox.kvcache import Drop, Forget, Move, Restore, Save, Shape, Share, Trim
+from fox.kvcache import Drop, Forget, Move, Restore, Save, Shape, Share, Spill, Trim
 from fox.scheduler import Chunk
 
 MICRO_BATCH_TOKENS = 512
@@ -38,7 +39,7 @@ class LlamaModel:
         self._model = self._load(path)
         self._refuse_non_decoders()
         self.vocab = Vocabulary(self._model)
-        self._saved: dict[int, Any] = {}
+        self.states = StateStore(options.kv_dir, self._identity(path))
         layout = self._open_context()
         self._memory = lib.llama_get_memory(self._ctx)
         self._batch = Batch(lib.llama_n_batch(self._ctx))
@@ -72,7 +73,9 @@ class LlamaModel:
                     if not self._restore(key, seq):
                         seqs.append(seq)
                 case Forget(key):
-                    self._saved.pop(key, None)
+                    self.states.forget(key)
+                case Spill(key, tokens):
+                    self.states.spill(key, tokens)
         return Lost(seqs, keys)
 
     def decode(self, chunks: Sequence[Chunk]) -> list[int]:
@@ -92,6 +95,13 @@ class LlamaModel:
 
     # cells and states
 
+    def _identity(self, path: Path) -> bytes:
+        options = self._options
+        if options.kv_dir is None:
+            return b""
+        k, v = options.type_k or options.type_kv, options.type_v or options.type_kv
+        return identity(path, k, v, options.flash_attn, options.swa_full)
+
     def _share(self, move: Share) -> None:
         upto = -1 if move.whole or self.shape.by_copy else move.upto
         lib.llama_memory_seq_cp(self._memory, move.src, move.dst, -1, upto)
@@ -106,11 +116,11 @@ class LlamaModel:
             return False
         if lib.llama_state_seq_get_data_ext(self._ctx, buffer, size, seq, 0) != size:
             return False
-        self._saved[key] = buffer
+        self.states.put(key, buffer)
         return True
 
     def _restore(self, key: int, seq: int) -> bool:
-        buffer = self._saved.get(key)
+        buffer = self.states.get(key)
         if buffer is None:
             return False
         lib.llama_memory_seq_rm(self._memory, seq, -1, -1)
