@@ -1,9 +1,10 @@
-"""The response that owns one generation: it is asked for in here, told in here, and ends with this response."""
+"""The response that owns its generations: they are asked for in here, told in here, and end with this response."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 from starlette.responses import Response
@@ -22,9 +23,12 @@ log = logging.getLogger("fox.api")
 
 PING_S = 15.0
 
+Say = Callable[[str, int], Awaitable[None]]
+Finished = Callable[[Finish, int], Awaitable[None]]
+
 
 class Voice(Protocol):
-    """How a dialect tells one answer: `whole` in one piece, the rest as a stream."""
+    """How a dialect tells an answer's choices: `whole` in one piece, the rest as a stream."""
 
     @property
     def headers(self) -> dict[str, str]: ...
@@ -34,9 +38,10 @@ class Voice(Protocol):
     def ping(self) -> bytes:
         """What may be said while there is nothing to say."""
 
-    def piece(self, text: str) -> bytes: ...
-    def ending(self, finish: Finish) -> bytes: ...
-    def whole(self, text: str, finish: Finish) -> Response: ...
+    def piece(self, text: str, choice: int) -> bytes: ...
+    def finished(self, finish: Finish, choice: int) -> bytes: ...
+    def ending(self, finishes: Sequence[Finish]) -> bytes: ...
+    def whole(self, texts: Sequence[str], finishes: Sequence[Finish]) -> Response: ...
 
 
 class Question(Protocol):
@@ -47,8 +52,8 @@ class Question(Protocol):
     @property
     def stream(self) -> bool: ...
 
-    def request(self, engine: Engine) -> GenerationRequest:
-        """What it asks of this engine. Raises InvalidRequest."""
+    def requests(self, engine: Engine) -> list[GenerationRequest]:
+        """What it asks of this engine: one generation a choice, their prompts the same. Raises InvalidRequest."""
 
     def voice(self, engine: Engine, request: GenerationRequest) -> Voice: ...
 
@@ -73,7 +78,7 @@ class Answer:
         self._registry = registry
         self._ping_s = ping_s
         self._tally = Tally(metrics)
-        self._generation: Generation | None = None
+        self._generations: dict[int, Generation] = {}
         self._telling = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -81,14 +86,15 @@ class Answer:
             async with while_present(receive):
                 await self._answer(scope, receive, send)
         finally:
-            if self._generation:
-                self._generation.cancel()
+            for generation in self._generations.values():
+                generation.cancel()
             scope["fox.note"] = self._tally.close()
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             response = await self._ask(send)
-        except Exception as error:
+        except Exception as caught:
+            error = _first(caught)
             self._tally.failed(error)
             if not isinstance(error, FoxError):
                 log.exception("an answer failed")
@@ -104,53 +110,85 @@ class Answer:
         """The whole answer, or None if it was streamed."""
         async with self._registry.lease(self._question.model) as engine:
             self._tally.found(engine.name)
-            request = self._question.request(engine)
-            voice = self._question.voice(engine, request)
-            self._generation = await engine.submit(request)
+            requests = self._question.requests(engine)
+            voice = self._question.voice(engine, requests[0])
+            await self._submit(engine, requests)
             self._tally.admitted()
             if not self._question.stream:
-                response = await self._collect(self._generation, voice)
-                response.headers.update(_notes(self._generation))
+                response = await self._collect(voice)
+                response.headers.update(self._notes())
                 return response
-            await self._stream(self._generation, voice, send)
+            await self._stream(voice, send)
             return None
 
-    async def _collect(self, generation: Generation, voice: Voice) -> Response:
-        said: list[str] = []
+    async def _submit(self, engine: Engine, requests: Sequence[GenerationRequest]) -> None:
+        """All at once, so that they meet in one step. What was taken is known at once, whatever befalls the others."""
 
-        async def say(text: str) -> None:
-            said.append(text)
+        async def submit(choice: int, request: GenerationRequest) -> None:
+            self._generations[choice] = await engine.submit(request)
 
-        finish = await self._listen(generation, say)
-        return voice.whole("".join(said), finish)
+        async with asyncio.TaskGroup() as group:
+            for choice, request in enumerate(requests):
+                group.create_task(submit(choice, request))
 
-    async def _stream(self, generation: Generation, voice: Voice, send: Send) -> None:
+    async def _collect(self, voice: Voice) -> Response:
+        said: list[list[str]] = [[] for _ in self._generations]
+
+        async def say(text: str, choice: int) -> None:
+            said[choice].append(text)
+
+        finishes = await self._listen_to_all(say)
+        return voice.whole(["".join(texts) for texts in said], finishes)
+
+    async def _stream(self, voice: Voice, send: Send) -> None:
         """The head goes out before the first token: a long prompt may take minutes to read."""
 
-        async def say(text: str) -> None:
-            await send(_body(voice.piece(text)))
+        async def say(text: str, choice: int) -> None:
+            await send(_body(voice.piece(text, choice)))
             pulse.sent()
+
+        async def finished(finish: Finish, choice: int) -> None:
+            await send(_body(voice.finished(finish, choice)))
 
         async def ping() -> None:
             await send(_body(voice.ping))
 
         pulse = Pulse(ping, self._ping_s)
-        await send(_head({**voice.headers, **_notes(generation)}))
+        await send(_head({**voice.headers, **self._notes()}))
         self._telling = True
         await send(_body(voice.opening))
         async with pulse.beating():
-            finish = await self._listen(generation, say)
-        await send(_body(voice.ending(finish), more=False))
+            finishes = await self._listen_to_all(say, finished)
+        await send(_body(voice.ending(finishes), more=False))
 
-    async def _listen(self, generation: Generation, say: Callable[[str], Awaitable[None]]) -> Finish:
+    async def _listen_to_all(self, say: Say, finished: Finished | None = None) -> list[Finish]:
+        """How each choice ended. The first failure ends the answer."""
+        if len(self._generations) == 1:
+            return [await self._listen(0, say, finished)]
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(self._listen(choice, say, finished))
+                for choice in range(len(self._generations))
+            ]
+        return [task.result() for task in tasks]
+
+    async def _listen(self, choice: int, say: Say, finished: Finished | None) -> Finish:
         """Say every piece. Returns how it ended; raises what it failed with."""
-        async for delta in generation:
+        async for delta in self._generations[choice]:
             self._tally.heard(delta.tokens)
             if delta.text:
-                await say(delta.text)
+                await say(delta.text, choice)
             if delta.finish:
-                return self._checked(delta.finish)
+                finish = self._checked(delta.finish)
+                if finished:
+                    await finished(finish, choice)
+                return finish
         raise EngineFailed("the answer ended without a finish")
+
+    def _notes(self) -> dict[str, str]:
+        """Nothing is dropped from a prompt without a signal."""
+        truncated = self._generations[0].truncated
+        return {"x-fox-truncated": str(truncated)} if truncated else {}
 
     def _checked(self, finish: Finish) -> Finish:
         if finish.failure:
@@ -161,9 +199,11 @@ class Answer:
         return finish
 
 
-def _notes(generation: Generation) -> dict[str, str]:
-    """Nothing is dropped from a prompt without a signal."""
-    return {"x-fox-truncated": str(generation.truncated)} if generation.truncated else {}
+def _first(error: Exception) -> Exception:
+    """The error itself, or the first of those that came up side by side."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def _head(headers: dict[str, str]) -> dict[str, Any]:

@@ -100,7 +100,7 @@ FIELDS: list[tuple[str, Any, str | None, str]] = [
     ("logit_bias", {"5": 101}, None, "less than or equal to 100"),
     ("logit_bias", {"5": True}, None, "valid number"),
     ("logit_bias", {"5": float("nan")}, None, "finite"),
-    ("n", 2, None, NOT_YET),
+    ("n", 9, None, "less than or equal to 8"),
     ("n", 0, None, "greater than or equal to 1"),
     ("n", True, None, "valid integer"),
     ("tools", [{"type": "function", "function": {"name": "f"}}], None, NOT_YET),

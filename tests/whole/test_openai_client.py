@@ -93,6 +93,27 @@ def test_the_second_turn_of_a_chat_computes_only_what_is_new(client: openai.Open
     assert second.usage.prompt_tokens_details.cached_tokens >= first.usage.prompt_tokens
 
 
+def test_several_choices_share_one_prefill_and_differ(client: openai.OpenAI) -> None:
+    text = "Tell me about the sea, the wind, the ships and the gulls. " * 8
+    answer = ask(client, text, n=3, seed=5, max_tokens=12)
+    assert [choice.index for choice in answer.choices] == [0, 1, 2]
+    assert len({choice.message.content for choice in answer.choices}) == 3
+    assert answer.usage.completion_tokens == 36
+    alone = ask(client, text, seed=6, max_tokens=12).choices[0].message.content
+    assert answer.choices[1].message.content[:8] == alone[:8], "choice 1 is what its seed gives alone"
+    chunks = list(ask(client, text, n=2, seed=5, max_tokens=12, stream=True))
+    for index in range(2):
+        said = "".join(c.choices[0].delta.content or "" for c in chunks if c.choices[0].index == index)
+        assert said[:8] == answer.choices[index].message.content[:8], "a near tie may fall otherwise later on"
+
+
+def test_a_priority_out_of_range_is_refused(client: openai.OpenAI) -> None:
+    for more in ({"extra_body": {"priority": 256}}, {"extra_headers": {"X-Fox-Priority": "high"}}):
+        with pytest.raises(openai.BadRequestError, match="priority"):
+            ask(client, **more)
+    assert ask(client, max_tokens=1, extra_headers={"X-Fox-Priority": "255"}).choices
+
+
 def test_models_are_listed_and_found(client: openai.OpenAI) -> None:
     assert {MODEL, "twin", "truncated"} <= {model.id for model in client.models.list()}
     assert client.models.retrieve(MODEL).object == "model"

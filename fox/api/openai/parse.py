@@ -17,7 +17,6 @@ Check = tuple[str, str, Callable[[ChatRequest], bool]]
 
 # What this release cannot honour is refused: an answer that ignores it would be taken for one that does not.
 NOT_YET: tuple[Check, ...] = (
-    ("n", "more than one answer to a request is", lambda r: (r.n or 1) > 1),
     ("tools", "tool calls are", lambda r: bool(r.tools) and r.tool_choice != "none"),
     ("functions", "function calls are", lambda r: bool(r.functions)),
     ("response_format", "any type but `text` is", lambda r: bool(r.response_format) and not _is_text(r)),

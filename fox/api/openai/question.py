@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from fox.api.failures import Refusal, openai_response
@@ -40,7 +41,12 @@ class ChatQuestion:
         self._system_prompt = system_prompt
         self._priority = priority
 
-    def request(self, engine: Engine) -> GenerationRequest:
+    def requests(self, engine: Engine) -> list[GenerationRequest]:
+        """One generation a choice; the engine computes their prompt once. Each has a seed of its own."""
+        first = self._request(engine)
+        return [first, *(_sibling(first, choice) for choice in range(1, self._asked.n or 1))]
+
+    def _request(self, engine: Engine) -> GenerationRequest:
         asked, context = self._asked, engine.info.context_tokens
         limit = None if asked.limit is None else min(asked.limit, context)
         return GenerationRequest(
@@ -59,7 +65,8 @@ class ChatQuestion:
 
     def voice(self, engine: Engine, request: GenerationRequest) -> render.ChatVoice:
         options = self._asked.stream_options
-        return render.ChatVoice(request.id, engine, include_usage=bool(options and options.include_usage))
+        usage = bool(options and options.include_usage)
+        return render.ChatVoice(request.id, engine, choices=self._asked.n or 1, include_usage=usage)
 
     def refused(self, told: Refusal) -> Response:
         return openai_response(told)
@@ -72,6 +79,12 @@ class ChatQuestion:
         if self._system_prompt and all(turn["role"] != "system" for turn in turns):
             turns.insert(0, {"role": "system", "content": self._system_prompt})
         return turns
+
+
+def _sibling(first: GenerationRequest, choice: int) -> GenerationRequest:
+    seed = first.sampling.seed
+    own = replace(first.sampling, seed=None if seed is None else (seed + choice) & SEED_MASK)
+    return replace(first, id=f"{first.id}-{choice}", sampling=own)
 
 
 def sampling(asked: ChatRequest, context_tokens: int) -> Sampling:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -35,7 +36,7 @@ class ChatVoice:
     headers = EVENT_STREAM
     ping = PING
 
-    def __init__(self, id_: str, engine: Engine, *, include_usage: bool) -> None:
+    def __init__(self, id_: str, engine: Engine, *, choices: int, include_usage: bool) -> None:
         self._fields = {
             "id": id_,
             "created": int(time.time()),
@@ -43,37 +44,42 @@ class ChatVoice:
             "system_fingerprint": fingerprint(engine.name, engine.info),
         }
         self._include_usage = include_usage
-        self._prefix, self._suffix = self._chunk({"content": ""}, None).split(b'""', 1)
+        self._around = [self._chunk({"content": ""}, None, i).split(b'""', 1) for i in range(choices)]
 
     @property
     def opening(self) -> bytes:
-        return self._chunk({"role": "assistant", "content": ""}, None)
+        first = {"role": "assistant", "content": ""}
+        return b"".join(self._chunk(first, None, i) for i in range(len(self._around)))
 
-    def piece(self, text: str) -> bytes:
+    def piece(self, text: str, choice: int) -> bytes:
         """The hot path: once a token and stream."""
         content = orjson.dumps(text)
         if not text.isascii():
             for end, escaped in LINE_ENDS:
                 content = content.replace(end, escaped)
-        return self._prefix + content + self._suffix
+        prefix, suffix = self._around[choice]
+        return prefix + content + suffix
 
-    def ending(self, finish: Finish) -> bytes:
-        usage = self._event({"choices": [], "usage": usage_fields(finish)}) if self._include_usage else b""
-        return self._chunk({}, finish.reason) + usage + DONE
+    def finished(self, finish: Finish, choice: int) -> bytes:
+        return self._chunk({}, finish.reason, choice)
 
-    def whole(self, text: str, finish: Finish) -> Response:
-        message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None, "annotations": []}
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish.reason}
+    def ending(self, finishes: Sequence[Finish]) -> bytes:
+        if not self._include_usage:
+            return DONE
+        return self._event({"choices": [], "usage": usage_fields(finishes)}) + DONE
+
+    def whole(self, texts: Sequence[str], finishes: Sequence[Finish]) -> Response:
+        told = enumerate(zip(texts, finishes, strict=True))
         fields = {
             **self._fields,
             "object": "chat.completion",
-            "choices": [choice],
-            "usage": usage_fields(finish),
+            "choices": [_choice(index, text, finish) for index, (text, finish) in told],
+            "usage": usage_fields(finishes),
         }
         return Response(orjson.dumps(fields), media_type="application/json")
 
-    def _chunk(self, delta: dict[str, str], finish_reason: str | None) -> bytes:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+    def _chunk(self, delta: dict[str, str], finish_reason: str | None, index: int) -> bytes:
+        choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
         fields: dict[str, Any] = {"choices": [choice]}
         return self._event(fields | {"usage": None} if self._include_usage else fields)
 
@@ -91,13 +97,20 @@ def broken(told: Refusal) -> bytes:
     return event(openai_error(told)) + DONE
 
 
-def usage_fields(finish: Finish) -> dict[str, Any]:
-    usage = finish.usage or Usage(0, 0)
+def _choice(index: int, text: str, finish: Finish) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None, "annotations": []}
+    return {"index": index, "message": message, "logprobs": None, "finish_reason": finish.reason}
+
+
+def usage_fields(finishes: Sequence[Finish]) -> dict[str, Any]:
+    """The prompt counts once, however many answers it has; so does what was found of it."""
+    usages = [finish.usage or Usage(0, 0) for finish in finishes]
+    generated = sum(usage.completion_tokens for usage in usages)
     return {
-        "prompt_tokens": usage.prompt_tokens,
-        "completion_tokens": usage.completion_tokens,
-        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
-        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+        "prompt_tokens": usages[0].prompt_tokens,
+        "completion_tokens": generated,
+        "total_tokens": usages[0].prompt_tokens + generated,
+        "prompt_tokens_details": {"cached_tokens": min(usage.cached_tokens for usage in usages)},
     }
 
 

@@ -21,6 +21,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 STOPS, STOP_CHARS, TOKEN_ID_DIGITS = 16, 1024, 10
+MOST_CHOICES = 8
 UNLIMITED = -1  # what clients of llama.cpp send as `max_tokens`
 
 
@@ -162,7 +163,7 @@ class ChatRequest(Shape):
     truncate: bool | None = None
     shift: bool | None = None
 
-    n: Annotated[int, Field(ge=1)] | None = None
+    n: Annotated[int, Field(ge=1, le=MOST_CHOICES)] | None = None
     tools: list[dict[str, Any]] | None = None
     tool_choice: ToolChoice | None = None
     functions: list[dict[str, Any]] | None = None
