@@ -106,16 +106,27 @@ class Finish(Struct, frozen=True):
     failure: Failure | None = None
 
 
+class TokenLogprob(Struct, frozen=True):
+    """One chosen token: its bytes, its natural log probability as the model left it, before any sampler, and the
+    likeliest tokens at its place, best first."""
+
+    piece: bytes
+    logprob: float
+    top: tuple[tuple[bytes, float], ...] = ()
+
+
 class Delta(Struct, frozen=True):
     """What one step added to one generation: printable text, how many tokens made it, and the end if it is the end.
 
-    `text` may be empty while a character or a possible stop string is incomplete.
+    `text` may be empty while a character or a possible stop string is incomplete. `logprobs`, where they were asked
+    for, are of the tokens that begin in what has been told by now.
     """
 
     id: str
     text: str
     tokens: int
     finish: Finish | None = None
+    logprobs: tuple[TokenLogprob, ...] = ()
 
 
 class ModelInfo(Struct, frozen=True):

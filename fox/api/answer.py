@@ -15,7 +15,7 @@ from fox.api.presence import Pulse, while_present
 from fox.api.tally import Tally
 from fox.engine import Engine, Generation
 from fox.errors import EngineFailed, FoxError
-from fox.generation import Finish, GenerationRequest
+from fox.generation import Delta, Finish, GenerationRequest
 from fox.metrics import Metrics
 from fox.registry import Registry
 
@@ -23,7 +23,7 @@ log = logging.getLogger("fox.api")
 
 PING_S = 15.0
 
-Say = Callable[[str, int], Awaitable[None]]
+Say = Callable[[Delta, int], Awaitable[None]]
 Finished = Callable[[Finish, int], Awaitable[None]]
 
 
@@ -38,10 +38,10 @@ class Voice(Protocol):
     def ping(self) -> bytes:
         """What may be said while there is nothing to say."""
 
-    def piece(self, text: str, choice: int) -> bytes: ...
+    def piece(self, delta: Delta, choice: int) -> bytes: ...
     def finished(self, finish: Finish, choice: int) -> bytes: ...
     def ending(self, finishes: Sequence[Finish]) -> bytes: ...
-    def whole(self, texts: Sequence[str], finishes: Sequence[Finish]) -> Response: ...
+    def whole(self, said: Sequence[Sequence[Delta]], finishes: Sequence[Finish]) -> Response: ...
 
 
 class Question(Protocol):
@@ -132,19 +132,18 @@ class Answer:
                 group.create_task(submit(choice, request))
 
     async def _collect(self, voice: Voice) -> Response:
-        said: list[list[str]] = [[] for _ in self._generations]
+        said: list[list[Delta]] = [[] for _ in self._generations]
 
-        async def say(text: str, choice: int) -> None:
-            said[choice].append(text)
+        async def say(delta: Delta, choice: int) -> None:
+            said[choice].append(delta)
 
-        finishes = await self._listen_to_all(say)
-        return voice.whole(["".join(texts) for texts in said], finishes)
+        return voice.whole(said, await self._listen_to_all(say))
 
     async def _stream(self, voice: Voice, send: Send) -> None:
         """The head goes out before the first token: a long prompt may take minutes to read."""
 
-        async def say(text: str, choice: int) -> None:
-            await send(_body(voice.piece(text, choice)))
+        async def say(delta: Delta, choice: int) -> None:
+            await send(_body(voice.piece(delta, choice)))
             pulse.sent()
 
         async def finished(finish: Finish, choice: int) -> None:
@@ -176,8 +175,8 @@ class Answer:
         """Say every piece. Returns how it ended; raises what it failed with."""
         async for delta in self._generations[choice]:
             self._tally.heard(delta.tokens)
-            if delta.text:
-                await say(delta.text, choice)
+            if delta.text or delta.logprobs:
+                await say(delta, choice)
             if delta.finish:
                 finish = self._checked(delta.finish)
                 if finished:

@@ -17,7 +17,7 @@ from pathlib import Path
 from fox.engine.model import Lost
 from fox.engine.options import EngineOptions
 from fox.errors import EngineFailed, ModelLoadFailed
-from fox.generation import ModelInfo, PromptPart, Sampling
+from fox.generation import ModelInfo, PromptPart, Sampling, TokenLogprob
 from fox.kvcache import Drop, Forget, Move, Restore, Save, Shape, Share, Spill, Trim
 from fox.scheduler import Chunk
 
@@ -168,6 +168,11 @@ class EchoSampler:
 
     def sample(self, row: int, *, may_end: bool) -> int:
         return self._model.next_token(row, may_end and self._may_end)
+
+    def logprobs(self, row: int, token: int, rivals: int) -> TokenLogprob:
+        """It is certain of every word."""
+        piece = self._model.piece(token)
+        return TokenLogprob(piece, 0.0, ((piece, 0.0),) if rivals else ())
 
     def close(self) -> None:
         pass

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from fox import errors
-from fox.generation import ModelInfo, PromptPart, Sampling
+from fox.generation import ModelInfo, PromptPart, Sampling, TokenLogprob
 from fox.kvcache import Move, Shape
 from fox.scheduler import Chunk
 
@@ -41,6 +41,9 @@ class Sampler(Protocol):
 
     def sample(self, row: int, *, may_end: bool) -> int:
         """The next token, from the logits that the last `decode` left for `row`. `may_end=False` bars EOG tokens."""
+
+    def logprobs(self, row: int, token: int, rivals: int) -> TokenLogprob:
+        """What `token` had of the probability in `row`, and the likeliest `rivals`; not while `in_graph`."""
 
     def close(self) -> None:
         """Free what it holds. Idempotent."""

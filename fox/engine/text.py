@@ -11,6 +11,7 @@ class TextStream:
 
     Holds back an incomplete UTF-8 character, and the longest tail that could still become a stop string. Bytes that
     can never be UTF-8 come out as U+FFFD. How the bytes are cut into pushes never changes the text in all.
+    `seen` characters are complete by now, `shown` of them were given out.
     """
 
     def __init__(self, stop: Sequence[str] = ()) -> None:
@@ -18,16 +19,23 @@ class TextStream:
         self._stop = [s for s in stop if s]
         self._held = ""
         self.stopped = False
+        self.seen = 0
+        self.shown = 0
 
     def push(self, piece: bytes) -> str:
         """The text that `piece` made printable. Once a stop string is complete, `stopped` is true and nothing comes."""
-        return self._release(self._decoder.decode(piece))
+        return self._count(self._release(self._decoder.decode(piece)))
 
     def flush(self) -> str:
         """The rest, at the end of an answer: what was held turned out not to be a stop string."""
         rest = self._release(self._decoder.decode(b"", final=True)) + self._held
         self._held = ""
-        return "" if self.stopped else rest
+        return self._count("" if self.stopped else rest)
+
+    def _count(self, text: str) -> str:
+        self.shown += len(text)
+        self.seen = self.shown + len(self._held)
+        return text
 
     def _release(self, text: str) -> str:
         if self.stopped or not text:

@@ -11,7 +11,7 @@ import msgspec
 
 from fox.engine import EngineStats
 from fox.errors import FoxError, ModelNotFound
-from fox.generation import Delta, Failure, Finish, GenerationRequest, ModelInfo, Usage
+from fox.generation import Delta, Failure, Finish, GenerationRequest, ModelInfo, TokenLogprob, Usage
 from fox.registry import ModelEntry
 
 TEMPLATE = "{% for m in messages %}{{ m.role }}:{{ m.content }}\n{% endfor %}"
@@ -40,6 +40,7 @@ class FakeGeneration:
         self.id = request.id
         self.prompt_tokens = 7
         self.truncated = 0
+        self.logprobs: tuple[TokenLogprob, ...] = ()
         self.cancels = 0
         self.cancelled = asyncio.Event()
         self.waiting = asyncio.Event()
@@ -47,7 +48,7 @@ class FakeGeneration:
 
     def say(self, *texts: str, finish: Finish | None = None) -> None:
         for text in texts:
-            self._deltas.put_nowait(Delta(self.id, text, 1))
+            self._deltas.put_nowait(Delta(self.id, text, 1, None, self.logprobs))
         if finish:
             self._deltas.put_nowait(Delta(self.id, "", 0, finish))
 
@@ -90,6 +91,7 @@ class FakeEngine:
         self.says = says
         self.finish = finish
         self.refusal: Exception | None = None
+        self.logprobs: tuple[TokenLogprob, ...] = ()
         self.accepts = asyncio.Event()
         self.accepts.set()
         self.asked = asyncio.Event()
@@ -108,6 +110,7 @@ class FakeEngine:
         if self.refusal:
             raise self.refusal
         generation = FakeGeneration(request)
+        generation.logprobs = self.logprobs
         if self.says is not None:
             generation.say(*self.says, finish=self.finish)
         self.generations.put_nowait(generation)

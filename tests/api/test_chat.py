@@ -122,6 +122,7 @@ HARMLESS: list[dict[str, Any]] = [
     {"n": 1},
     {"response_format": {"type": "text"}},
     {"logprobs": False, "top_logprobs": 0},
+    {"logprobs": True},
     {"modalities": ["text"]},
     {"stream": False, "stream_options": {"include_usage": True}},
     {"user": "u", "metadata": {"a": "b"}, "store": False, "parallel_tool_calls": False},

@@ -10,7 +10,7 @@ import pytest
 from starlette.applications import Starlette
 
 from fox.api import answer
-from fox.generation import Finish, Usage
+from fox.generation import Finish, TokenLogprob, Usage
 from tests.api.fakes import DEAD, STOP, FakeEngine
 from tests.api.wire import CHAT, HELLO, Visitor, asking, events, in_time, said, serving
 
@@ -42,6 +42,30 @@ async def test_a_stream_has_role_deltas_finish_and_done_in_that_order(app: Starl
         "[DONE]",
     ]
     assert not any("usage" in chunk for chunk in chunks)
+
+
+async def test_a_piece_carries_the_log_probabilities_of_its_tokens(
+    app: Starlette, engine: FakeEngine
+) -> None:
+    told = (TokenLogprob("é\u2028".encode()[:1], -0.5, ((b"a", -0.5), (b"b", float("-inf")))),)
+    engine.logprobs = told
+    _, chunks = await ask(app, logprobs=True, top_logprobs=2)
+    assert engine.requests[0].logprobs == 2
+    assert chunks[1]["choices"][0]["logprobs"] == {
+        "content": [
+            {
+                "token": "\ufffd",
+                "logprob": -0.5,
+                "bytes": [195],
+                "top_logprobs": [
+                    {"token": "a", "logprob": -0.5, "bytes": [97]},
+                    {"token": "b", "logprob": -9999.0, "bytes": [98]},
+                ],
+            }
+        ],
+        "refusal": None,
+    }
+    assert chunks[1]["choices"][0]["delta"] == {"content": "Hel"}
 
 
 async def test_all_chunks_have_one_id_time_model_and_fingerprint(app: Starlette, engine: FakeEngine) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import struct
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -50,6 +51,37 @@ async def test_the_model_describes_itself(engine: Engine) -> None:
     assert {"<|im_end|>", "<|endoftext|>"} <= set(info.end_tokens) <= set(info.control_tokens)
     assert info.chat_template
     assert 130e6 < info.parameters < 140e6
+
+
+async def test_log_probabilities_are_of_the_tokens_of_the_text_and_change_nothing(engine: Engine) -> None:
+    plain, _ = await answer(engine, SEA)
+    request = GenerationRequest(
+        "p", (PromptPart(SEA, special=True),), sampling=GREEDY, max_tokens=24, logprobs=5
+    )
+    deltas = [delta async for delta in await engine.submit(request)]
+    tokens = [token for delta in deltas for token in delta.logprobs]
+    assert b"".join(token.piece for token in tokens).decode() == plain == "".join(d.text for d in deltas)
+    assert len(tokens) == 24
+    for token in tokens:
+        likely = [logprob for _, logprob in token.top]
+        assert token.top[0] == (token.piece, token.logprob), "greedy takes the likeliest"
+        assert sorted(likely, reverse=True) == likely
+        assert 0.0 < sum(map(math.exp, likely)) < 1.00001
+
+
+async def test_no_log_probability_is_told_of_what_a_stop_string_took(engine: Engine) -> None:
+    plain, _ = await answer(engine, SEA)
+    stop = plain[10:14]
+    request = GenerationRequest(
+        "q", (PromptPart(SEA, special=True),), sampling=GREEDY, max_tokens=24, stop=(stop,), logprobs=0
+    )
+    deltas = [delta async for delta in await engine.submit(request)]
+    said = "".join(delta.text for delta in deltas)
+    pieces = b"".join(t.piece for d in deltas for t in d.logprobs).decode()
+    assert said == plain[: plain.index(stop)]
+    assert pieces.startswith(said), "whole tokens: the last one may reach into the stop string"
+    assert plain.startswith(pieces)
+    assert len(pieces) < len(said) + len(stop) + 8
 
 
 async def test_greedy_is_the_same_each_time_and_ends_by_itself(engine: Engine) -> None:

@@ -107,6 +107,17 @@ def test_several_choices_share_one_prefill_and_differ(client: openai.OpenAI) -> 
         assert said[:8] == answer.choices[index].message.content[:8], "a near tie may fall otherwise later on"
 
 
+def test_log_probabilities_come_with_the_text_they_are_of(client: openai.OpenAI) -> None:
+    asked: dict[str, Any] = {"logprobs": True, "top_logprobs": 3, "temperature": 0, "max_tokens": 8}
+    whole = ask(client, **asked).choices[0]
+    tokens = whole.logprobs.content
+    assert bytes(b for token in tokens for b in token.bytes).decode() == whole.message.content
+    assert all(len(t.top_logprobs) == 3 and t.top_logprobs[0].token == t.token for t in tokens)
+    chunks = [c.choices[0] for c in ask(client, **asked, stream=True)]
+    streamed = [token.token for c in chunks if c.logprobs for token in c.logprobs.content]
+    assert streamed == [token.token for token in tokens]
+
+
 def test_a_priority_out_of_range_is_refused(client: openai.OpenAI) -> None:
     for more in ({"extra_body": {"priority": 256}}, {"extra_headers": {"X-Fox-Priority": "high"}}):
         with pytest.raises(openai.BadRequestError, match="priority"):

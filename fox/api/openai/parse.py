@@ -20,8 +20,6 @@ NOT_YET: tuple[Check, ...] = (
     ("tools", "tool calls are", lambda r: bool(r.tools) and r.tool_choice != "none"),
     ("functions", "function calls are", lambda r: bool(r.functions)),
     ("response_format", "any type but `text` is", lambda r: bool(r.response_format) and not _is_text(r)),
-    ("logprobs", "telling them is", lambda r: bool(r.logprobs)),
-    ("top_logprobs", "telling them is", lambda r: bool(r.top_logprobs)),
     ("modalities", "anything but `text` is", lambda r: not set(r.modalities or ()) <= {"text"}),
 )
 
@@ -46,6 +44,8 @@ def parse(body: bytes) -> ChatRequest:
 def _check_together(request: ChatRequest) -> None:
     if not request.tools and request.tool_choice not in (None, "none", "auto"):
         raise InvalidRequest("`tool_choice`: there are no `tools` to choose from", "tool_choice")
+    if request.top_logprobs and not request.logprobs:
+        raise InvalidRequest("`top_logprobs`: `logprobs` must be true beside it", "top_logprobs")
     if request.limit is not None and (request.min_tokens or 0) > request.limit:
         raise InvalidRequest("`min_tokens`: input should not be more than the most tokens", "min_tokens")
 

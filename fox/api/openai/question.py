@@ -61,6 +61,7 @@ class ChatQuestion:
             cache_prompt=asked.cache_prompt is not False,
             shift=asked.shift,
             truncate=asked.truncate,
+            logprobs=(asked.top_logprobs or 0) if asked.logprobs else None,
         )
 
     def voice(self, engine: Engine, request: GenerationRequest) -> render.ChatVoice:

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from fox import __version__
 from fox.api.failures import Refusal, openai_error
 from fox.engine import Engine
-from fox.generation import Finish, ModelInfo, Usage
+from fox.generation import Delta, Finish, ModelInfo, TokenLogprob, Usage
 
 DONE = b"data: [DONE]\n\n"
 PING = b": ping\n\n"
@@ -27,6 +27,7 @@ EVENT_STREAM = {
     "x-accel-buffering": "no",
 }
 # JSON lets these through, but line readers that follow Unicode break a line at them.
+IMPOSSIBLE = -9999.0  # JSON has no infinity; the API's own stand-in for it
 LINE_ENDS = tuple((end.encode(), f"\\u{ord(end):04x}".encode()) for end in "\x85\u2028\u2029")
 
 
@@ -51,13 +52,13 @@ class ChatVoice:
         first = {"role": "assistant", "content": ""}
         return b"".join(self._chunk(first, None, i) for i in range(len(self._around)))
 
-    def piece(self, text: str, choice: int) -> bytes:
+    def piece(self, delta: Delta, choice: int) -> bytes:
         """The hot path: once a token and stream."""
-        content = orjson.dumps(text)
-        if not text.isascii():
-            for end, escaped in LINE_ENDS:
-                content = content.replace(end, escaped)
+        content = _one_line(orjson.dumps(delta.text), delta.text)
         prefix, suffix = self._around[choice]
+        if delta.logprobs:
+            told = b'"logprobs":' + _one_line(orjson.dumps(_logprobs(delta.logprobs)), None)
+            suffix = suffix.replace(b'"logprobs":null', told, 1)
         return prefix + content + suffix
 
     def finished(self, finish: Finish, choice: int) -> bytes:
@@ -68,12 +69,12 @@ class ChatVoice:
             return DONE
         return self._event({"choices": [], "usage": usage_fields(finishes)}) + DONE
 
-    def whole(self, texts: Sequence[str], finishes: Sequence[Finish]) -> Response:
-        told = enumerate(zip(texts, finishes, strict=True))
+    def whole(self, said: Sequence[Sequence[Delta]], finishes: Sequence[Finish]) -> Response:
+        told = enumerate(zip(said, finishes, strict=True))
         fields = {
             **self._fields,
             "object": "chat.completion",
-            "choices": [_choice(index, text, finish) for index, (text, finish) in told],
+            "choices": [_choice(index, deltas, finish) for index, (deltas, finish) in told],
             "usage": usage_fields(finishes),
         }
         return Response(orjson.dumps(fields), media_type="application/json")
@@ -97,9 +98,33 @@ def broken(told: Refusal) -> bytes:
     return event(openai_error(told)) + DONE
 
 
-def _choice(index: int, text: str, finish: Finish) -> dict[str, Any]:
+def _choice(index: int, deltas: Sequence[Delta], finish: Finish) -> dict[str, Any]:
+    text = "".join(delta.text for delta in deltas)
     message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None, "annotations": []}
-    return {"index": index, "message": message, "logprobs": None, "finish_reason": finish.reason}
+    tokens = [token for delta in deltas for token in delta.logprobs]
+    logprobs = _logprobs(tokens) if tokens else None
+    return {"index": index, "message": message, "logprobs": logprobs, "finish_reason": finish.reason}
+
+
+def _logprobs(tokens: Sequence[TokenLogprob]) -> dict[str, Any]:
+    content = [
+        {**_token(t.piece, t.logprob), "top_logprobs": [_token(piece, value) for piece, value in t.top]}
+        for t in tokens
+    ]
+    return {"content": content, "refusal": None}
+
+
+def _token(piece: bytes, logprob: float) -> dict[str, Any]:
+    told = {"token": piece.decode(errors="replace"), "logprob": max(logprob, IMPOSSIBLE)}
+    return {**told, "bytes": list(piece)}
+
+
+def _one_line(json: bytes, text: str | None) -> bytes:
+    """JSON that no line reader breaks; `text` is what it was made of, if that is worth a look first."""
+    if text is None or not text.isascii():
+        for end, escaped in LINE_ENDS:
+            json = json.replace(end, escaped)
+    return json
 
 
 def usage_fields(finishes: Sequence[Finish]) -> dict[str, Any]:

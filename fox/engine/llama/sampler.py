@@ -7,10 +7,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from fox.engine.llama.bindings import lib
 from fox.engine.llama.vocabulary import Vocabulary
 from fox.engine.sampling import Stage, runs_in_graph, stages
-from fox.generation import Sampling
+from fox.generation import Sampling, TokenLogprob
 
 
 class LlamaSampler:
@@ -58,6 +60,18 @@ class LlamaSampler:
                 logits[end] = -math.inf
         token: int = lib.llama_sampler_sample(self._chain, self._ctx, row)
         return token
+
+    def logprobs(self, row: int, token: int, rivals: int) -> TokenLogprob:
+        """The softmax of row `row`'s logits as the model left them, in float32."""
+        pointer = lib.llama_get_logits_ith(self._ctx, row)
+        logits = np.ctypeslib.as_array(pointer, (self._vocab.size,))
+        peak = logits.max()
+        total = float(peak + np.log(np.exp(logits - peak).sum()))
+        best = np.argpartition(logits, -rivals)[-rivals:] if rivals else logits[:0].astype(int)
+        best = best[np.argsort(-logits[best], kind="stable")]
+        name = self._vocab.name
+        top = tuple((name(int(rival)), float(logits[rival]) - total) for rival in best)
+        return TokenLogprob(name(token), float(logits[token]) - total, top)
 
     def close(self) -> None:
         if self._chain:

@@ -36,6 +36,10 @@ class Vocabulary:
             piece = self._pieces[token] = self._render(token)
         return piece
 
+    def name(self, token: int) -> bytes:
+        """What a token prints, or how a control token is spelled."""
+        return self.piece(token) or self.text(token).encode()
+
     def text(self, token: int) -> str:
         """How the vocabulary spells a token; "" for one it does not have."""
         raw = lib.llama_vocab_get_text(self.handle, token) if 0 <= token < self.size else b""
