@@ -221,6 +221,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("speculative", SWITCH, False, "guess tokens by n-gram lookup, and check them", "engine"),
     Option("spec_ngram", COUNT, 2, "tokens that a lookup compares", "engine"),
     Option("spec_draft_len", COUNT, 4, "tokens that a lookup guesses", "engine"),
+    Option("draft_model", PATH, None, "small GGUF of the same vocabulary that guesses tokens", "engine"),
     Option("context_shift", SWITCH, False, "roll a full context's window instead of ending", "engine"),
     Option("context_keep", _whole_from(0), 0, "first tokens that a rolling window keeps", "engine"),
     Option("threads", COUNT, None, "threads to compute with [default: physical cores]", "engine", True),

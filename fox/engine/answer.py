@@ -30,6 +30,7 @@ class Answer:
     generated: int = 0
     unreported: int = 0
     attached: int | None = None
+    guesses: bool = False
     logprobs: list[TokenLogprob] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
 
@@ -44,7 +45,10 @@ class Answer:
             self.attached = None
         if chunk is not None and chunk.wanted:
             self.attached = chunk.seq
-            plain = chunk.wanted == 1 and self.may_end and self.request.logprobs is None
+            self.guesses |= (
+                chunk.wanted > 1
+            )  # from one step to the next in and out of the graph costs more than it saves
+            plain = not self.guesses and self.may_end and self.request.logprobs is None
             self.sampler.attach(chunk.seq, alone=plain)
 
     def sample(self, chunk: Chunk, row: int, is_end: Callable[[int], bool]) -> list[int]:

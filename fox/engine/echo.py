@@ -19,7 +19,7 @@ from fox.engine.options import EngineOptions
 from fox.errors import EngineFailed, ModelLoadFailed
 from fox.generation import ModelInfo, PromptPart, Sampling, TokenLogprob
 from fox.kvcache import Drop, Forget, Move, Restore, Save, Shape, Share, Spill, Trim
-from fox.scheduler import Chunk
+from fox.scheduler import Chunk, Guesser
 
 END, TURN = 0, 1  # END ends an answer, TURN separates prompt and answer
 SLOW_STEP_S = 0.05
@@ -40,6 +40,7 @@ class EchoModel:
         self._cells: dict[int, list[int]] = {}
         self._saved: dict[int, list[int]] = {}
         self.states = NoStates()
+        self.guesser: Guesser | None = None
         self._rows: list[
             tuple[list[int], int]
         ] = []  # a sequence's cells, and how many of them a row has seen

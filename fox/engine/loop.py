@@ -271,13 +271,14 @@ def _refuse_impossible(request: GenerationRequest, vocab_tokens: int) -> None:
 
 def _scheduler(model: Model, options: EngineOptions) -> Scheduler:
     """The scheduler and cache that fit a loaded model."""
+    guesses = options.speculative or model.guesser is not None
     limits = Limits(
         parallel=model.info.parallel,
         context_tokens=model.info.context_tokens,
         prefill_chunk=options.max_prefill_chunk,
         queue_depth=options.max_queue_depth,
         step_target_s=options.step_target_ms / 1000,
-        spec_ngram=options.spec_ngram,
-        spec_length=options.spec_draft_len if options.speculative and model.info.can_trim else 0,
+        spec_ngram=options.spec_ngram if options.speculative else 0,
+        spec_length=options.spec_draft_len if guesses and model.info.can_trim else 0,
     )
-    return Scheduler(KVCache(model.shape), limits)
+    return Scheduler(KVCache(model.shape), limits, model.guesser)

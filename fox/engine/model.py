@@ -10,7 +10,7 @@ from typing import Protocol
 from fox import errors
 from fox.generation import ModelInfo, PromptPart, Sampling, TokenLogprob
 from fox.kvcache import Move, Shape
-from fox.scheduler import Chunk
+from fox.scheduler import Chunk, Guesser
 
 
 class NoRoom(errors.FoxError):
@@ -63,10 +63,12 @@ class States(Protocol):
 
 
 class Model(Protocol):
-    """One loaded model with its KV memory. `tokenize` may be called from another thread than the rest."""
+    """One loaded model with its KV memory, and a draft model's guesses if it has one. `tokenize` may be called from
+    another thread than the rest."""
 
     info: ModelInfo
     shape: Shape
+    guesser: Guesser | None
 
     @property
     def states(self) -> States:

@@ -20,7 +20,8 @@ class EngineOptions:
     what is free; `prefix_cache` off computes all from scratch; `type_k` and `type_v` override `type_kv`; `swa_full`
     keeps what sliding windows have left behind.
     Steps: prompts may delay one by `step_target_ms` while somebody decodes. `speculative`: drafts of `spec_draft_len`
-    tokens by lookup of the last `spec_ngram`. `context_shift` rolls a full context, keeping its first `context_keep`.
+    tokens by lookup of the last `spec_ngram`; else `draft_model` guesses, a small GGUF of the same vocabulary.
+    `context_shift` rolls a full context, keeping its first `context_keep`.
     """
 
     max_context_len: int | None = None
@@ -44,6 +45,7 @@ class EngineOptions:
     speculative: bool = False
     spec_ngram: int = 2
     spec_draft_len: int = 4
+    draft_model: Path | None = None
     context_shift: bool = False
     context_keep: int = 0
     echo_delay_s: float = 0.0

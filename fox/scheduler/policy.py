@@ -7,60 +7,33 @@ yields, by swap to the host where it has room, else to be computed again; nothin
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from fox.errors import ContextExceeded, InvalidRequest, QueueFull
 from fox.kvcache import KVCache
-from fox.kvcache.prefix import common_prefix
-from fox.scheduler.lookup import Lookup
+from fox.scheduler.joining import leader
+from fox.scheduler.limits import Counts, Limits
 from fox.scheduler.pace import Pace
 from fox.scheduler.plan import Chunk, Step
 from fox.scheduler.sequence import MIDDLE_PRIORITY, Sequence, State
+from fox.scheduler.speculation import Guesser, Speculation
 
 AGEING = 0.25  # a prompt token of one's own waits for this part of each token served to others
 CHECKPOINT_TAIL_TOKENS = 8  # templates may rewrite the last tokens of a turn: the checkpoint lies before them
 
 
-@dataclass(frozen=True)
-class Limits:
-    """`parallel` sequences at once, `context_tokens` for prompt and answer of one request together, `prefill_chunk`
-    prompt tokens a step, `queue_depth` waiting requests (0: no bound), `step_target_s` by which
-    prompts may delay a step while somebody is decoding.
-    `spec_length` drafted tokens (0: no speculation) from the last `spec_ngram`, while at most `spec_parallel` run."""
-
-    parallel: int
-    context_tokens: int
-    prefill_chunk: int = 512
-    queue_depth: int = 512
-    step_target_s: float = 0.1
-    spec_ngram: int = 2
-    spec_length: int = 0
-    spec_parallel: int = 4
-
-
-@dataclass(slots=True)
-class Counts:
-    """What happened since the start; the engine reports it."""
-
-    preemptions: int = 0
-    swaps: int = 0
-    proposed: int = 0
-    accepted: int = 0
-
-
 class Scheduler:
     """Owned by the step thread. `add` and `cancel` come from outside, `plan` and `commit` alternate."""
 
-    def __init__(self, cache: KVCache, limits: Limits) -> None:
+    def __init__(self, cache: KVCache, limits: Limits, guesser: Guesser | None = None) -> None:
         assert cache.capacity_tokens >= limits.context_tokens, "one whole context must fit the pool"
         self.cache = cache
         self.limits = limits
         self.pace = Pace(limits.step_target_s)
         self.counts = Counts()
+        self.speculation = Speculation(limits.spec_ngram, limits.spec_length, guesser)
         self._queue: list[Sequence] = []  # waiting and swapped
         self._running: list[Sequence] = []  # oldest first
         self._by_id: dict[str, Sequence] = {}
-        self._lookups: dict[str, Lookup] = {}
         self._served_tokens = 0
 
     @property
@@ -155,7 +128,7 @@ class Scheduler:
         else:
             sequence.computed = 0
             self.cache.reset(sequence.seq)
-        self._lookups.pop(id_, None)
+        self.speculation.forget(id_)
         sequence.become(State.PREFILLING)
 
     def check(self) -> None:
@@ -187,9 +160,8 @@ class Scheduler:
 
     def _decodes(self) -> list[Chunk]:
         """The next token of each decoding sequence, oldest first; the youngest runner yields for it."""
+        self._guess()
         for sequence in list(self._running):
-            if sequence.state is State.DECODING:
-                self._draft(sequence)
             while sequence.seq is not None and not self._reserve(sequence, 1):
                 self._preempt(self._running[-1])
         return [self._chunk(s, 1) for s in self._running if s.state is State.DECODING]
@@ -201,15 +173,13 @@ class Scheduler:
             sequence.draft = []
         return self.cache.reserve(sequence.seq, end)
 
-    def _draft(self, sequence: Sequence) -> None:
-        sequence.draft = []
-        if not self.limits.spec_length or len(self._running) > self.limits.spec_parallel:
-            return
-        lookup = self._lookups.get(sequence.id)
-        if lookup is None:
-            lookup = self._lookups[sequence.id] = Lookup(self.limits.spec_ngram, self.limits.spec_length)
-        room = self.limits.context_tokens - len(sequence.tokens)
-        sequence.draft = lookup.draft(sequence.tokens)[: max(0, room)]
+    def _guess(self) -> None:
+        """A draft for each decoding sequence, while few run."""
+        for sequence in self._running:
+            sequence.draft = []
+        if self.limits.spec_length and len(self._running) <= self.limits.spec_parallel:
+            decoding = [s for s in self._running if s.state is State.DECODING]
+            self.speculation.guess(decoding, self.limits.context_tokens)
 
     def _prefills(self) -> list[Chunk]:
         decoding = any(s.state is State.DECODING for s in self._running)
@@ -246,31 +216,14 @@ class Scheduler:
         if not sequence.reuse or not self.cache.shape.reuse or sequence.state is State.SWAPPED:
             return False
         if sequence.joins is None:
-            sequence.joins = self._leader(sequence)
+            sequence.joins = leader(sequence, self._running, self.cache)
         if sequence.joins is None:
             return False
-        leader, upto = sequence.joins
-        if leader.state is State.PREFILLING and leader.computed < upto:
+        other, upto = sequence.joins
+        if other.state is State.PREFILLING and other.computed < upto:
             return True
         sequence.joins = None
         return False
-
-    def _leader(self, sequence: Sequence) -> tuple[Sequence, int] | None:
-        """The prefilling sequence that shares the longest prefix, and how much of it can be had from there."""
-        best: tuple[Sequence, int] | None = None
-        for other in self._running:
-            if other.state is not State.PREFILLING:
-                continue
-            upto = common_prefix(other.tokens, sequence.tokens, len(sequence.tokens) - 1)
-            if not self.cache.shape.can_trim:
-                upto = other.checkpoint_at if upto >= other.checkpoint_at else 0
-            if best is None or upto > best[1]:
-                best = other, upto
-        if best is None or best[1] <= best[0].computed:
-            return None
-        match = self.cache.find(sequence.tokens)
-        gain = best[1] - (match.tokens if match else 0)
-        return best if gain >= self.cache.shape.block_size else None
 
     def _admit(self, sequence: Sequence) -> bool:
         if len(self._running) >= self.limits.parallel:
@@ -329,9 +282,7 @@ class Scheduler:
         if right < drafted:
             assert sequence.seq is not None
             self.cache.trim(sequence.seq, sequence.computed)
-        self._lookups[sequence.id].judge(drafted, right)
-        self.counts.proposed += drafted
-        self.counts.accepted += right
+        self.speculation.judge(sequence.id, drafted, right)
 
     def _preempt(self, sequence: Sequence) -> None:
         """Back to the queue, tokens kept: its state goes to the host, or is computed again when there is room."""
@@ -359,5 +310,5 @@ class Scheduler:
             self._running.remove(sequence)
             self.cache.close(sequence.seq)
         sequence.become(State.FINISHED)
-        self._lookups.pop(sequence.id, None)
+        self.speculation.forget(sequence.id)
         del self._by_id[sequence.id]

@@ -251,7 +251,7 @@ def test_a_right_guess_gives_several_tokens_in_one_step_and_a_wrong_one_none_too
     s.commit(step, {"a": [4, 5, 7]})
     s.check()
     assert s._by_id["a"].tokens == [1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 7]
-    assert (s.counts.proposed, s.counts.accepted) == (3, 2)
+    assert (s.speculation.proposed, s.speculation.accepted) == (3, 2)
     again = s.plan()
     assert again is not None
     assert (again.chunks[0].start, again.chunks[0].tokens[0]) == (10, 7)

@@ -28,6 +28,10 @@ class LogTail:
         self._errors.clear()
         return _bare(lines[0]) if lines else "llama.cpp gave no reason"
 
+    def warn(self, text: str) -> None:
+        """Tell the server's log."""
+        print(text, file=sys.stderr, flush=True)  # noqa: T201 - the parent reads it
+
     def _hear(self, level: int, text: bytes, _data: object) -> None:
         self._level = level if level != CONTINUED else self._level
         line = text.decode(errors="replace").strip()
@@ -35,7 +39,7 @@ class LogTail:
             return
         if self._level >= ERROR:
             self._errors.append(line)
-        print(line, file=sys.stderr, flush=True)  # noqa: T201 - the parent reads it
+        self.warn(line)
 
 
 def _bare(line: str) -> str:

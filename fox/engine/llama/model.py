@@ -14,16 +14,18 @@ from fox.engine import machine
 from fox.engine.llama import geometry
 from fox.engine.llama.batch import Batch
 from fox.engine.llama.bindings import lib
+from fox.engine.llama.draft import DraftModel, Unfit
 from fox.engine.llama.log import LogTail
 from fox.engine.llama.sampler import LlamaSampler
 from fox.engine.llama.states import StateStore, identity
 from fox.engine.llama.vocabulary import Vocabulary
+from fox.engine.llama.weights import can_trim, load_weights
 from fox.engine.model import Lost, NoRoom
 from fox.engine.options import EngineOptions
 from fox.errors import EngineFailed, ModelLoadFailed
 from fox.generation import ModelInfo, PromptPart, Sampling
 from fox.kvcache import Drop, Forget, Move, Restore, Save, Shape, Share, Spill, Trim
-from fox.scheduler import Chunk
+from fox.scheduler import Chunk, Guesser
 
 MICRO_BATCH_TOKENS = 512
 FLASH_ATTENTION = {"auto": -1, "off": 0, "on": 1}
@@ -36,14 +38,14 @@ class LlamaModel:
         self._log = LogTail(lib)
         self._name = name
         self._options = options
-        self._model = self._load(path)
-        self._refuse_non_decoders()
+        self._model = load_weights(name, path, self._log)
         self.vocab = Vocabulary(self._model)
         self.states = StateStore(options.kv_dir, self._identity(path))
         layout = self._open_context()
         self._memory = lib.llama_get_memory(self._ctx)
         self._batch = Batch(lib.llama_n_batch(self._ctx))
         self.info = self._describe(layout)
+        self.guesser = self._open_draft(layout.context_tokens)
 
     def tokenize(self, prompt: Sequence[PromptPart]) -> list[int]:
         return self.vocab.tokenize(prompt)
@@ -129,21 +131,6 @@ class LlamaModel:
 
     # loading
 
-    def _load(self, path: Path) -> Any:
-        if path.is_dir():
-            raise ModelLoadFailed(self._name, "it is a directory, not a GGUF file")
-        lib.llama_backend_init()
-        model = lib.llama_model_load_from_file(str(path).encode(), lib.llama_model_default_params())
-        if not model:
-            raise ModelLoadFailed(self._name, self._log.reason())
-        return model
-
-    def _refuse_non_decoders(self) -> None:
-        if lib.llama_model_has_encoder(self._model) or not lib.llama_model_has_decoder(self._model):
-            raise ModelLoadFailed(self._name, "an encoder model cannot generate text token by token")
-        if lib.llama_vocab_type(lib.llama_model_get_vocab(self._model)) == 0:
-            raise ModelLoadFailed(self._name, "it has no vocabulary")
-
     def _open_context(self) -> geometry.Layout:
         """Opens the context that fits; without an explicit length, smaller ones are tried where memory runs out."""
         sizes = geometry.measure(self._model, self._params())
@@ -158,9 +145,28 @@ class LlamaModel:
             trained = layout.context_tokens // 2
         self._ctx = ctx
         self.shape: Shape = geometry.shape(
-            layout, lib.llama_n_ctx(ctx), sizes, self._options, self._can_trim()
+            layout,
+            lib.llama_n_ctx(ctx),
+            sizes,
+            self._options,
+            can_trim(self._model, swa_full=self._options.swa_full),
         )
         return layout
+
+    def _open_draft(self, context_tokens: int) -> Guesser | None:
+        """One that does not fit this model is passed over with a warning: the flag is for all models of a server."""
+        path, options = self._options.draft_model, self._options
+        if path is None:
+            return None
+        try:
+            if not self.shape.can_trim:
+                raise Unfit("the model's state cannot take back a wrong guess")
+            return DraftModel(path, options, self.vocab, context_tokens, self._log).guess
+        except Unfit as error:
+            self._log.warn(f"{self._name} runs without the draft model {path.name}: {error}")
+            return None
+        except ModelLoadFailed as error:
+            raise ModelLoadFailed(self._name, f"its draft model: {error.args[1]}") from None
 
     def _params(self, layout: geometry.Layout | None = None) -> Any:
         params = lib.llama_context_default_params()
@@ -178,13 +184,6 @@ class LlamaModel:
             params.n_ubatch = min(MICRO_BATCH_TOKENS, params.n_batch)
             params.kv_unified = not layout.lanes
         return params
-
-    def _can_trim(self) -> bool:
-        """Whether a sequence's tail can be removed: not from recurrent states, not where a window has moved on."""
-        model = self._model
-        if lib.llama_model_is_recurrent(model) or lib.llama_model_is_hybrid(model):
-            return False
-        return not lib.llama_model_n_swa(model) or self._options.swa_full
 
     def _describe(self, layout: geometry.Layout) -> ModelInfo:
         template = lib.llama_model_chat_template(self._model, None)

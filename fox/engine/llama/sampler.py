@@ -48,9 +48,12 @@ class LlamaSampler:
             self._can_be = False
 
     def detach(self) -> None:
+        """Go on outside the graph: as a clone, for a chain that has been inside does nothing outside."""
         if self._seq is not None:
             lib.llama_set_sampler(self._ctx, self._seq, None)
             self._seq = None
+            spent, self._chain = self._chain, lib.llama_sampler_clone(self._chain)
+            lib.llama_sampler_free(spent)
 
     def sample(self, row: int, *, may_end: bool) -> int:
         """The next token from batch row `row`. `may_end=False` bars EOG tokens (not while attached)."""

@@ -1,0 +1,32 @@
+"""GGUF files to loaded weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from fox.engine.llama.bindings import lib
+from fox.engine.llama.log import LogTail
+from fox.errors import ModelLoadFailed
+
+
+def load_weights(name: str, path: Path, log: LogTail) -> Any:
+    """The model of a GGUF. Raises ModelLoadFailed with the reason, also for what cannot generate text."""
+    if path.is_dir():
+        raise ModelLoadFailed(name, "it is a directory, not a GGUF file")
+    lib.llama_backend_init()
+    model = lib.llama_model_load_from_file(str(path).encode(), lib.llama_model_default_params())
+    if not model:
+        raise ModelLoadFailed(name, log.reason())
+    if lib.llama_model_has_encoder(model) or not lib.llama_model_has_decoder(model):
+        raise ModelLoadFailed(name, "an encoder model cannot generate text token by token")
+    if lib.llama_vocab_type(lib.llama_model_get_vocab(model)) == 0:
+        raise ModelLoadFailed(name, "it has no vocabulary")
+    return model
+
+
+def can_trim(model: Any, *, swa_full: bool) -> bool:
+    """Whether a sequence's tail can be removed: not from recurrent states, not where a window has moved on."""
+    if lib.llama_model_is_recurrent(model) or lib.llama_model_is_hybrid(model):
+        return False
+    return swa_full or not lib.llama_model_n_swa(model)

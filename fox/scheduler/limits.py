@@ -1,0 +1,31 @@
+"""What the scheduler keeps to, and what it counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """`parallel` sequences at once, `context_tokens` for prompt and answer of one request together, `prefill_chunk`
+    prompt tokens a step, `queue_depth` waiting requests (0: no bound), `step_target_s` by which
+    prompts may delay a step while somebody is decoding.
+    `spec_length` drafted tokens (0: no speculation), by lookup of the last `spec_ngram` (0: no lookup), while at most
+    `spec_parallel` run."""
+
+    parallel: int
+    context_tokens: int
+    prefill_chunk: int = 512
+    queue_depth: int = 512
+    step_target_s: float = 0.1
+    spec_ngram: int = 2
+    spec_length: int = 0
+    spec_parallel: int = 4
+
+
+@dataclass(slots=True)
+class Counts:
+    """What happened since the start; the engine reports it."""
+
+    preemptions: int = 0
+    swaps: int = 0
