@@ -36,6 +36,18 @@ def test_the_file_is_read_from_home_where_nothing_names_another(
     assert load({}, {}).models_dir == tmp_path / "gguf"
 
 
+def test_a_synonym_is_taken_on_every_way_in_and_the_name_itself_beats_it(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text("kv_reuse = false")
+    env = {"FOX_CONFIG": str(file), "FOX_CACHE_RAM": "7"}
+    rooms = load({}, env).rooms["engine"]
+    assert (rooms["prefix_cache"], rooms["kv_host_mb"]) == (False, 7)
+    rooms = load({"prefix_cache": "on"}, env | {"FOX_KV_HOST_MB": "9"}).rooms["engine"]
+    assert (rooms["prefix_cache"], rooms["kv_host_mb"]) == (True, 9)
+    with pytest.raises(ConfigError, match="`FOX_CACHE_RAM` cannot be"):
+        load({}, {"FOX_CACHE_RAM": "much"})
+
+
 def test_an_empty_environment_value_is_absent() -> None:
     assert load({}, {"FOX_PORT": "", "FOX_CONFIG": "", "FOX_MODEL_PATH": ""}).port == 8080
 

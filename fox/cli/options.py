@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from fox.config import OPTIONS, SWITCH, Option
+from fox.config.options import flag
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -27,10 +28,11 @@ def settings_flags(rows: Iterable[Option] = OPTIONS) -> Callable[[Command], Comm
 
 
 def _flag(row: Option) -> Callable[[Command], Command]:
+    flags = [flag(name) for name in row.names]
     if row.kind is SWITCH:
-        names = f"{row.flag}/--no-{row.flag[2:]}"
-        return click.option(names, row.name, default=None, help=_help(row))
-    return click.option(row.flag, row.name, metavar=row.kind.metavar, help=_help(row))
+        names = [f"{name}/--no-{name[2:]}" for name in flags]
+        return click.option(*names, row.name, default=None, help=_help(row))
+    return click.option(*flags, row.name, metavar=row.kind.metavar, help=_help(row))
 
 
 def _help(row: Option) -> str:

@@ -15,10 +15,10 @@ class EngineOptions:
     `max_batch_size` sequences decoded together, `max_queue_depth` waiting requests (0: no bound), `max_prefill_chunk`
     prompt tokens a step, `threads` for computing (None: physical cores), `echo_delay_s` the time an echo step takes.
 
-    KV memory: blocks of `block_size` tokens; `kv_layout`; `kv_host_mb` of host memory for states (None: the smaller of
-    2048 and an eighth of memory), `kv_disk_mb` for those in `kv_dir`, which survive a restart; `gpu_memory_fraction` of
-    what is free; `prefix_cache` off computes all from scratch; `type_k` and `type_v` override `type_kv`; `swa_full`
-    keeps what sliding windows have left behind.
+    KV memory: blocks of `block_size` tokens; `kv_layout`; `kv_host_mb` of host memory for states (None: the part
+    `swap_fraction` of the GPUs' memory; None too: the smaller of 2048 and an eighth of memory), `kv_disk_mb` for those
+    in `kv_dir`, which survive a restart; `gpu_memory_fraction` of what is free; `prefix_cache` off computes all from
+    scratch; `type_k` and `type_v` override `type_kv`; `swa_full` keeps what sliding windows have left behind.
     Steps: prompts may delay one by `step_target_ms` while somebody decodes. `speculative`: drafts of `spec_draft_len`
     tokens by lookup of the last `spec_ngram`; else `draft_model` guesses, a small GGUF of the same vocabulary.
     `context_shift` rolls a full context, keeping its first `context_keep`.
@@ -32,6 +32,7 @@ class EngineOptions:
     block_size: int = 16
     kv_layout: Literal["auto", "lanes", "pool"] = "auto"
     kv_host_mb: int | None = None
+    swap_fraction: float | None = None
     kv_dir: Path | None = None
     kv_disk_mb: int = 4096
     gpu_memory_fraction: float = 0.85

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from fox.engine import machine
 from fox.engine.llama.bindings import lib
+from fox.engine.llama.devices import Memory, gpu_memory
 from fox.engine.options import EngineOptions
 from fox.kvcache import Shape
 
-CPU_BUDGET_BYTES = 1 << 30  # cleared at every load, 0.3 s a GiB; --gpu-memory-fraction bounds it further
+CPU_BUDGET_BYTES = 1 << 30  # cleared at every load, 0.3 s a GiB
 SMALLEST_CONTEXT_TOKENS = 256
-AUTO_CONTEXT_TOKENS = 8192
+AUTO_CPU_CONTEXT_TOKENS = 8192
 MOST_SEQUENCES = 256
 DEFAULT_HOST_BYTES = 2 << 30
 PROBE_TOKENS = 256
@@ -76,19 +78,33 @@ def _has_parts(ctx: Any) -> bool:
     return bool(lib.llama_model_n_swa(model) or lib.llama_model_is_hybrid(model))
 
 
-def budget_bytes(options: EngineOptions) -> int:
-    """How much memory the cells may take."""
+def budget_bytes(options: EngineOptions, gpu: Memory | None) -> int:
+    """How much memory the cells may take, with the weights in place: of the GPUs where there are any."""
+    if gpu:
+        return int(gpu.free_bytes * options.gpu_memory_fraction)
     free = int(machine.available_memory_bytes() * options.gpu_memory_fraction)
     return min(CPU_BUDGET_BYTES, free // 2)
 
 
-def choose(sizes: StateSizes, trained_tokens: int, options: EngineOptions) -> Layout:
+def layouts(sizes: StateSizes, trained_tokens: int, options: EngineOptions) -> Iterator[Layout]:
+    """What to open: the layout that fits the budget, then ever smaller ones, should there be no such room after all."""
+    gpu, last = gpu_memory(), None
+    budget = budget_bytes(options, gpu)
+    if not gpu:
+        trained_tokens = min(trained_tokens, AUTO_CPU_CONTEXT_TOKENS)
+    while budget:
+        layout = choose(sizes, trained_tokens, options, budget)
+        if layout != last:
+            yield layout
+        budget, last = budget // 2, layout
+
+
+def choose(sizes: StateSizes, trained_tokens: int, options: EngineOptions, budget: int) -> Layout:
     """Lanes where a whole context for every sequence fits the budget, else one pool in which any request may use a
     whole context. Without an explicit length, the context is what the model was trained for and what fits."""
-    budget = budget_bytes(options)
     per_token = max(1, sizes.token or sizes.window_token)
     affordable = max(SMALLEST_CONTEXT_TOKENS, budget // per_token) if sizes.token else 1 << 20
-    context = options.max_context_len or min(trained_tokens, AUTO_CONTEXT_TOKENS, affordable)
+    context = options.max_context_len or min(trained_tokens, affordable)
     most = MOST_SEQUENCES if not sizes.fixed else max(1, min(MOST_SEQUENCES, budget // sizes.fixed))
     parallel = min(options.max_batch_size, most)
     lanes = options.kv_layout == "lanes" or (options.kv_layout == "auto" and parallel * context <= affordable)
@@ -118,7 +134,11 @@ def shape(layout: Layout, cells: int, sizes: StateSizes, options: EngineOptions,
 
 
 def host_bytes(options: EngineOptions) -> int:
-    """The host tier's budget: as set, else the smaller of 2 GiB and an eighth of the machine's memory."""
+    """The host tier's budget: as set, in MiB or as a part of the GPUs' memory (of the machine's, where there is none);
+    else the smaller of 2 GiB and an eighth of the machine's memory."""
     if options.kv_host_mb is not None:
         return options.kv_host_mb << 20
+    if options.swap_fraction is not None:
+        gpu = gpu_memory()
+        return int(options.swap_fraction * (gpu.total_bytes if gpu else machine.total_memory_bytes()))
     return min(DEFAULT_HOST_BYTES, machine.total_memory_bytes() // 8)

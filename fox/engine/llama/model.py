@@ -132,25 +132,17 @@ class LlamaModel:
     # loading
 
     def _open_context(self) -> geometry.Layout:
-        """Opens the context that fits; without an explicit length, smaller ones are tried where memory runs out."""
+        """Opens the largest context that memory has room for. Never a shorter one than was asked for."""
         sizes = geometry.measure(self._model, self._params())
         trained = lib.llama_model_n_ctx_train(self._model) or geometry.SMALLEST_CONTEXT_TOKENS
-        explicit = self._options.max_context_len
-        while True:
-            layout = geometry.choose(sizes, trained, self._options)
+        for layout in geometry.layouts(sizes, trained, self._options):
             if ctx := lib.llama_init_from_model(self._model, self._params(layout)):
                 break
-            if explicit or layout.context_tokens // 2 < geometry.SMALLEST_CONTEXT_TOKENS:
-                raise ModelLoadFailed(self._name, self._log.reason())
-            trained = layout.context_tokens // 2
+        else:
+            raise ModelLoadFailed(self._name, self._log.reason())
         self._ctx = ctx
-        self.shape: Shape = geometry.shape(
-            layout,
-            lib.llama_n_ctx(ctx),
-            sizes,
-            self._options,
-            can_trim(self._model, swa_full=self._options.swa_full),
-        )
+        trims = can_trim(self._model, swa_full=self._options.swa_full)
+        self.shape: Shape = geometry.shape(layout, lib.llama_n_ctx(ctx), sizes, self._options, trims)
         return layout
 
     def _open_draft(self, context_tokens: int) -> Guesser | None:

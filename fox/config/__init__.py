@@ -1,0 +1,120 @@
+"""Settings: the rooms' options side by side. Defaults < config file < environment < flags.
+
+A row of `OPTIONS` is an option: its flag, its `FOX_...` name, its config key, type, default and help all
+come from it. An option of the engine or the API needs such a field, with that default, in its room's dataclass.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from fox.config.kinds import SWITCH, split_host
+from fox.config.options import DEFAULT_PORT, OPTIONS, ConfigError, Option, Room
+from fox.config.options import env as env_name
+from fox.config.options import flag as flag_name
+
+if TYPE_CHECKING:
+    from fox.api import ApiOptions
+    from fox.engine import EngineOptions
+
+__all__ = ["DEFAULT_PORT", "OPTIONS", "SWITCH", "ConfigError", "Option", "Settings", "load", "split_host"]
+
+DEFAULT_FILE = "~/.config/ferrumox/config.toml"
+_ROWS = {name: option for option in OPTIONS for name in option.names}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the server itself needs, and in `rooms` what the rooms below need, by their own names."""
+
+    host: str
+    port: int | Literal["auto"]
+    model_path: Path | None
+    models_dir: Path
+    engine: Literal["llama", "echo"]
+    json_logs: bool
+    log_level: str
+    drain_secs: float
+    rooms: Mapping[Room, Mapping[str, Any]]
+
+    def engine_options(self) -> EngineOptions:
+        from fox.engine import EngineOptions
+
+        return EngineOptions(**self.rooms["engine"])
+
+    def api_options(self) -> ApiOptions:
+        from fox.api import ApiOptions
+
+        return ApiOptions(**self.rooms["api"])
+
+    @property
+    def system_prompt(self) -> str:
+        return str(self.rooms["api"]["system_prompt"])
+
+
+def load(flags: Mapping[str, object], env: Mapping[str, str] | None = None) -> Settings:
+    """The settings from all four sources. `flags`: option names to what was given; None is absent.
+
+    Raises ConfigError: an unknown key in the file, a value that makes no sense, a file that cannot be read.
+    """
+    env = os.environ if env is None else env
+    values: dict[str, Any] = dict.fromkeys(row.name for row in OPTIONS)
+    values |= _layer({row.name: row.default for row in OPTIONS}, "the default of `{}`".format)
+    values |= _file_layer(env)
+    given = {name: env.get(env_name(name)) or None for name in _ROWS}
+    values |= _layer(given, lambda name: f"`{env_name(name)}`")
+    values |= _layer(flags, lambda name: f"`{flag_name(name)}`")
+    rooms: dict[Room, dict[str, Any]] = {"server": {}, "engine": {}, "api": {}}
+    for row in OPTIONS:
+        rooms[row.room][row.name] = values[row.name]
+    return Settings(**rooms.pop("server"), rooms=rooms)
+
+
+def _layer(raw: Mapping[str, object], source: Callable[[str], str]) -> dict[str, Any]:
+    """One source's values, read. A port inside `host` counts as that source's `port` if it names none."""
+    given = {name: value for name, value in raw.items() if value is not None}
+    read = {name: _ROWS[name].read(value, source(name)) for name, value in given.items()}
+    synonyms_first = sorted(read, key=lambda name: name == _ROWS[name].name)
+    values = {_ROWS[name].name: read[name] for name in synonyms_first}
+    port = split_host(str(given.get("host", "")))[1]
+    if port is not None and "port" not in values:
+        values["port"] = _ROWS["port"].read(port, source("host"))
+    return values
+
+
+def _file_layer(env: Mapping[str, str]) -> dict[str, Any]:
+    named = env.get("FOX_CONFIG")
+    path = Path(named or DEFAULT_FILE).expanduser()
+    try:
+        content = path.read_text("utf-8")
+    except FileNotFoundError:
+        if named:
+            raise ConfigError(f"no file `{path}`", "`FOX_CONFIG` names it: unset it or write it") from None
+        return {}
+    except (OSError, ValueError) as error:
+        reason = str(error.strerror).lower() if isinstance(error, OSError) else "not UTF-8 text"
+        raise ConfigError(f"cannot read `{path}`: {reason}", "this is fox's config file") from None
+    return _layer(_parsed(content, path), lambda name: f"`{name}` in `{path}`")
+
+
+def _parsed(content: str, path: Path) -> dict[str, object]:
+    import tomli
+
+    try:
+        table = tomli.loads(content)
+    except tomli.TOMLDecodeError as error:
+        raise ConfigError(f"`{path}` is not TOML: {error}", "a line reads `port = 8080`") from None
+    for key in table:
+        if key not in _ROWS:
+            raise ConfigError(f"unknown key `{key}` in `{path}`", _nearest(key))
+    return table
+
+
+def _nearest(key: str) -> str:
+    near = difflib.get_close_matches(key, _ROWS, n=1)
+    return f"did you mean `{near[0]}`?" if near else "known keys: " + ", ".join(_ROWS)
