@@ -164,6 +164,14 @@ def test_a_config_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
         load({}, {"FOX_CONFIG": str(tmp_path / "latin.toml")})
 
 
+@pytest.mark.parametrize("flags", [{"type_v": "q4_0"}, {"type_kv": "q8_0"}])
+def test_quantized_v_cells_need_flash_attention(flags: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match="cannot be read with `--flash-attn off`"):
+        load({"flash_attn": "off", **flags}, {})
+    load({"flash_attn": "off", "type_k": "q8_0"}, {})
+    load({"flash_attn": "off", "type_kv": "q8_0", "type_v": "f16"}, {})
+
+
 def test_the_rooms_get_their_options() -> None:
     settings = load({"threads": "3", "max_context_len": "2048"}, {"FOX_SYSTEM_PROMPT": "Be brief."})
     assert settings.engine_options().threads == 3

@@ -69,10 +69,18 @@ def load(flags: Mapping[str, object], env: Mapping[str, str] | None = None) -> S
     given = {name: env.get(env_name(name)) or None for name in _ROWS}
     values |= _layer(given, lambda name: f"`{env_name(name)}`")
     values |= _layer(flags, lambda name: f"`{flag_name(name)}`")
+    _refuse_contradictions(values)
     rooms: dict[Room, dict[str, Any]] = {"server": {}, "engine": {}, "api": {}}
     for row in OPTIONS:
         rooms[row.room][row.name] = values[row.name]
     return Settings(**rooms.pop("server"), rooms=rooms)
+
+
+def _refuse_contradictions(values: Mapping[str, Any]) -> None:
+    cells = values["type_v"] or values["type_kv"]
+    if values["flash_attn"] == "off" and cells not in ("f32", "f16", "bf16"):
+        hint = "give `--type-v f16`, or leave `--flash-attn` to `auto`"
+        raise ConfigError(f"V cells of type {cells} cannot be read with `--flash-attn off`", hint)
 
 
 def _layer(raw: Mapping[str, object], source: Callable[[str], str]) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fox.errors import ContextExceeded, InvalidRequest, QueueFull
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -21,6 +23,16 @@ class Limits:
     spec_ngram: int = 2
     spec_length: int = 0
     spec_parallel: int = 4
+
+    def refuse(self, tokens: list[int], open_requests: int) -> None:
+        """At the door. Raises InvalidRequest for an empty prompt, ContextExceeded, QueueFull."""
+        if not tokens:
+            raise InvalidRequest("the prompt is empty", "messages")
+        if len(tokens) >= (limit := self.context_tokens):
+            message = f"the prompt has {len(tokens)} tokens, the context holds {limit} with the answer"
+            raise ContextExceeded(message, "messages", len(tokens), limit)
+        if self.queue_depth and open_requests >= self.queue_depth + self.parallel:
+            raise QueueFull(self.queue_depth)
 
 
 @dataclass(slots=True)

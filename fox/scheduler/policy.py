@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from fox.errors import ContextExceeded, InvalidRequest, QueueFull
+from fox.errors import InvalidRequest
 from fox.kvcache import KVCache
-from fox.scheduler.joining import leader
+from fox.scheduler.joining import checkpoint_at, waits
 from fox.scheduler.limits import Counts, Limits
 from fox.scheduler.pace import Pace
 from fox.scheduler.plan import Chunk, Step
@@ -18,7 +18,6 @@ from fox.scheduler.sequence import MIDDLE_PRIORITY, Sequence, State
 from fox.scheduler.speculation import Guesser, Speculation
 
 AGEING = 0.25  # a prompt token of one's own waits for this part of each token served to others
-CHECKPOINT_TAIL_TOKENS = 8  # templates may rewrite the last tokens of a turn: the checkpoint lies before them
 
 
 class Scheduler:
@@ -52,7 +51,9 @@ class Scheduler:
         self, id_: str, tokens: list[int], *, priority: int = MIDDLE_PRIORITY, reuse: bool = True
     ) -> Sequence:
         """Queue a prompt. Raises ContextExceeded, QueueFull, and InvalidRequest for an empty one or a known id."""
-        self._refuse(id_, tokens)
+        if id_ in self._by_id:
+            raise InvalidRequest(f"a request with the id `{id_}` is running", "id")
+        self.limits.refuse(tokens, len(self._by_id))
         sequence = Sequence(id_, tokens, priority, reuse, self._served_tokens)
         self._queue.append(sequence)
         self._by_id[id_] = sequence
@@ -142,20 +143,6 @@ class Scheduler:
         assert all(s.remaining == 1 for s in self._running if s.state is State.DECODING)
         assert all(s.remaining >= 1 for s in self._by_id.values())
 
-    # at the door
-
-    def _refuse(self, id_: str, tokens: list[int]) -> None:
-        if not tokens:
-            raise InvalidRequest("the prompt is empty", "messages")
-        if id_ in self._by_id:
-            raise InvalidRequest(f"a request with the id `{id_}` is running", "id")
-        if len(tokens) >= (limit := self.limits.context_tokens):
-            message = f"the prompt has {len(tokens)} tokens, the context holds {limit} with the answer"
-            raise ContextExceeded(message, "messages", len(tokens), limit)
-        depth = self.limits.queue_depth
-        if depth and len(self._queue) + len(self._running) >= depth + self.limits.parallel:
-            raise QueueFull(depth)
-
     # what a step holds
 
     def _decodes(self) -> list[Chunk]:
@@ -201,7 +188,7 @@ class Scheduler:
         for sequence in sorted(candidates, key=self._urgency):
             if sequence.state is State.PREFILLING:
                 yield sequence
-            elif not blocked and not self._should_join(sequence):
+            elif not blocked and not waits(sequence, self._running, self.cache):
                 if self._admit(sequence):
                     yield sequence
                 else:
@@ -210,20 +197,6 @@ class Scheduler:
     def _urgency(self, sequence: Sequence) -> float:
         waited = self._served_tokens - sequence.arrived
         return sequence.remaining / sequence.weight - AGEING * sequence.weight * waited
-
-    def _should_join(self, sequence: Sequence) -> bool:
-        """Whether another is computing a prefix that this one can share soon."""
-        if not sequence.reuse or not self.cache.shape.reuse or sequence.state is State.SWAPPED:
-            return False
-        if sequence.joins is None:
-            sequence.joins = leader(sequence, self._running, self.cache)
-        if sequence.joins is None:
-            return False
-        other, upto = sequence.joins
-        if other.state is State.PREFILLING and other.computed < upto:
-            return True
-        sequence.joins = None
-        return False
 
     def _admit(self, sequence: Sequence) -> bool:
         if len(self._running) >= self.limits.parallel:
@@ -239,17 +212,9 @@ class Scheduler:
             sequence.swapped = None
         elif not sequence.preemptions:
             sequence.cached, sequence.tier = opened.reused, opened.tier
-        sequence.checkpoint_at = self._checkpoint(sequence)
+        sequence.checkpoint_at = checkpoint_at(sequence, self.cache.shape)
         sequence.become(State.PREFILLING)
         return True
-
-    def _checkpoint(self, sequence: Sequence) -> int:
-        """Where to save a past that another turn can go on from: 0 where tails can be trimmed anyway."""
-        if self.cache.shape.can_trim or not self.cache.shape.reuse:
-            return 0
-        size = self.cache.shape.block_size
-        at = (len(sequence.tokens) - CHECKPOINT_TAIL_TOKENS) // size * size
-        return at if at > sequence.computed else 0
 
     def _chunk(self, sequence: Sequence, budget: int) -> Chunk:
         assert sequence.seq is not None

@@ -173,7 +173,7 @@ def test_a_swapped_sequence_goes_on_from_its_own_state() -> None:
     run(c, [9, 9, 9])
     c.close(0, keep=False)
     back = c.open([1, 2, 3, 4, 5, 6], swapped=key)
-    assert back == Opened(0, 5, "host", key)
+    assert back == Opened(0, 5, "host")
     c.forget(key)
     c.check()
 
@@ -201,10 +201,11 @@ class LedgerMachine(RuleBasedStateMachine):
         can_trim=st.booleans(),
         host=st.sampled_from([0, 9, 30]),
         disk=st.sampled_from([0, 20]),
+        spare=st.sampled_from([0, 2]),
     )
-    def start(self, by_copy: bool, can_trim: bool, host: int, disk: int) -> None:
+    def start(self, by_copy: bool, can_trim: bool, host: int, disk: int, spare: int) -> None:
         self.slots, self.context = 3, 12
-        blocks = self.slots * 6 if by_copy else 8
+        blocks = self.slots * 6 if by_copy else 6 + spare
         self.cache = cache(
             slots=3,
             blocks=blocks,
@@ -230,6 +231,7 @@ class LedgerMachine(RuleBasedStateMachine):
         opened = self.cache.open(tokens, reuse=reuse)
         self.settle()
         if opened is None:
+            assert self.running, "a request alone always has room"
             return
         assert opened.reused < len(tokens)
         assert self.memory.tokens(opened.seq) == tokens[: opened.reused]
@@ -244,12 +246,14 @@ class LedgerMachine(RuleBasedStateMachine):
     def grow(self, data: st.DataObject, tokens: list[int]) -> None:
         if seq := self.pick(data, self.running):
             held = self.running[seq - 1]
-            if len(held) + len(tokens) < self.context and self.cache.reserve(
-                seq - 1, len(held) + len(tokens)
-            ):
+            if len(held) + len(tokens) >= self.context:
+                return
+            if self.cache.reserve(seq - 1, len(held) + len(tokens)):
                 self.settle()
                 held += tokens
                 self.compute(seq - 1, tokens)
+            else:
+                assert len(self.running) > 1, "a request alone always has room"
 
     @rule(data=st.data(), keep=st.booleans())
     def close(self, data: st.DataObject, keep: bool) -> None:
@@ -272,6 +276,7 @@ class LedgerMachine(RuleBasedStateMachine):
             tokens = [*self.swapped[key - 1], 1]
             opened = self.cache.open(tokens, swapped=key - 1)
             self.settle()
+            assert opened or self.running, "a request alone always has room"
             if opened:
                 del self.swapped[key - 1]
                 self.running[opened.seq] = tokens[:-1]
@@ -311,7 +316,7 @@ class LedgerMachine(RuleBasedStateMachine):
             return
         self.cache.check()
         assert self.memory.used <= self.cache.capacity_tokens
-        for seq, track in self.cache._tracks.items():
+        for seq, track in self.cache.tracks.items():
             assert self.memory.tokens(seq) == track.tokens
         for seq, tokens in self.running.items():
             assert self.memory.tokens(seq) == tokens

@@ -12,7 +12,7 @@ from fox.engine.llama import LlamaModel
 from fox.engine.loop import Arrival, Inbox, StepLoop
 from fox.engine.messages import Stepped
 from fox.engine.options import EngineOptions
-from fox.generation import Finish, GenerationRequest, PromptPart, Sampling
+from fox.generation import Finish, GenerationRequest, PromptPart, Sampling, TokenLogprob, Usage
 
 GREEDY = Sampling(temperature=0)
 
@@ -22,12 +22,17 @@ class Said:
     text: str = ""
     finish: Finish | None = None
     finishes: int = 0
+    logprobs: list[TokenLogprob] = field(default_factory=list)
+
+    @property
+    def usage(self) -> Usage:
+        assert self.finish is not None
+        assert self.finish.usage is not None
+        return self.finish.usage
 
     @property
     def cached(self) -> int:
-        assert self.finish is not None
-        assert self.finish.usage is not None
-        return self.finish.usage.cached_tokens
+        return self.usage.cached_tokens
 
 
 @dataclass
@@ -38,6 +43,7 @@ class Desk:
     options: EngineOptions
     said: dict[str, Said] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
+    prompts: dict[str, str] = field(default_factory=dict)
     _count: int = 0
 
     def __post_init__(self) -> None:
@@ -49,11 +55,16 @@ class Desk:
         made = EngineOptions(**{"threads": 1, "max_context_len": 256, "max_batch_size": 4, **options})
         return cls(LlamaModel("m", path, made), made)
 
+    @staticmethod
+    def parts(text: str) -> tuple[PromptPart, ...]:
+        return (PromptPart(text, special=True),)
+
     def ask(self, text: str, max_tokens: int = 16, **more: Any) -> str:
         self._count += 1
         id_ = f"r{self._count}"
         more = {"sampling": GREEDY, "ignore_eos": True, **more}
-        request = GenerationRequest(id_, (PromptPart(text, special=True),), max_tokens=max_tokens, **more)
+        self.prompts[id_] = text
+        request = GenerationRequest(id_, self.parts(text), max_tokens=max_tokens, **more)
         self.said[id_] = Said()
         self.inbox.put(Arrival(request, self.model.tokenize(request.prompt)))
         return id_
@@ -80,6 +91,7 @@ class Desk:
             said = self.said[delta.id]
             assert not said.finishes, "nothing comes after the finish"
             said.text += delta.text
+            said.logprobs += delta.logprobs
             if delta.finish:
                 said.finish = delta.finish
                 said.finishes += 1

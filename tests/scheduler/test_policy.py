@@ -267,8 +267,9 @@ class SchedulerMachine(RuleBasedStateMachine):
         host=st.sampled_from([0, 9, 40]),
         spec=st.sampled_from([0, 2]),
         reuse=st.booleans(),
+        spare=st.sampled_from([0, 3]),
     )
-    def start(self, by_copy: bool, can_trim: bool, host: int, spec: int, reuse: bool) -> None:
+    def start(self, by_copy: bool, can_trim: bool, host: int, spec: int, reuse: bool, spare: int) -> None:
         shape = {
             "by_copy": by_copy,
             "can_trim": can_trim,
@@ -276,7 +277,7 @@ class SchedulerMachine(RuleBasedStateMachine):
             "token_bytes": 1,
             "reuse": reuse,
         }
-        cache = KVCache(Shape(slots=4, blocks=24 if by_copy else 9, block_size=2, **shape))  # type: ignore[arg-type]
+        cache = KVCache(Shape(slots=4, blocks=24 if by_copy else 6 + spare, block_size=2, **shape))  # type: ignore[arg-type]
         self.s = Scheduler(cache, Limits(3, 12, 5, 4, spec_length=spec if can_trim else 0, spec_ngram=1))
         self.memory = Memory(by_copy=by_copy, can_trim=can_trim)
         self.open: dict[str, list[int]] = {}

@@ -12,8 +12,10 @@ import msgspec
 
 from fox.engine import machine
 from fox.engine.llama import geometry
+from fox.engine.llama.attention import flash_attention, k_type, kv_type, v_type
 from fox.engine.llama.batch import Batch
 from fox.engine.llama.bindings import lib
+from fox.engine.llama.devices import gpu_memory
 from fox.engine.llama.draft import DraftModel, Unfit
 from fox.engine.llama.log import LogTail
 from fox.engine.llama.sampler import LlamaSampler
@@ -28,7 +30,6 @@ from fox.kvcache import Drop, Forget, Move, Restore, Save, Shape, Share, Spill, 
 from fox.scheduler import Chunk, Guesser
 
 MICRO_BATCH_TOKENS = 512
-FLASH_ATTENTION = {"auto": -1, "off": 0, "on": 1}
 
 
 class LlamaModel:
@@ -40,6 +41,7 @@ class LlamaModel:
         self._options = options
         self._model = load_weights(name, path, self._log)
         self.vocab = Vocabulary(self._model)
+        self._flash_attention = flash_attention(options, on_gpu=gpu_memory() is not None)
         self.states = StateStore(options.kv_dir, self._identity(path))
         layout = self._open_context()
         self._memory = lib.llama_get_memory(self._ctx)
@@ -101,8 +103,7 @@ class LlamaModel:
         options = self._options
         if options.kv_dir is None:
             return b""
-        k, v = options.type_k or options.type_kv, options.type_v or options.type_kv
-        return identity(path, k, v, options.flash_attn, options.swa_full)
+        return identity(path, k_type(options), v_type(options), self._flash_attention, options.swa_full)
 
     def _share(self, move: Share) -> None:
         upto = -1 if move.whole or self.shape.by_copy else move.upto
@@ -164,9 +165,8 @@ class LlamaModel:
         params = lib.llama_context_default_params()
         params.n_threads = params.n_threads_batch = self._options.threads or machine.physical_cores()
         params.no_perf = True
-        params.flash_attn_type = FLASH_ATTENTION[self._options.flash_attn]
-        params.type_k = kv_type(self._options.type_k or self._options.type_kv)
-        params.type_v = kv_type(self._options.type_v or self._options.type_kv)
+        params.flash_attn_type = self._flash_attention
+        params.type_k, params.type_v = kv_type(k_type(self._options)), kv_type(v_type(self._options))
         params.swa_full = self._options.swa_full
         if layout:
             params.n_ctx, params.n_seq_max = layout.cells, layout.slots
@@ -201,8 +201,3 @@ class LlamaModel:
         buffer = ctypes.create_string_buffer(256)
         found = lib.llama_model_meta_val_str(self._model, key.encode(), buffer, len(buffer))
         return buffer.value.decode(errors="replace") if found >= 0 else ""
-
-
-def kv_type(name: str) -> int:
-    """ggml's number for a KV type such as `f16` or `q8_0`. ModelLoadFailed's caller checked the name."""
-    return int(getattr(lib, f"GGML_TYPE_{name.upper()}"))
