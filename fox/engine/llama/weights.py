@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from fox.engine.llama import amx
 from fox.engine.llama.bindings import lib
 from fox.engine.llama.log import LogTail
 from fox.errors import ModelLoadFailed
@@ -15,7 +16,11 @@ def load_weights(name: str, path: Path, log: LogTail) -> Any:
     if path.is_dir():
         raise ModelLoadFailed(name, "it is a directory, not a GGUF file")
     lib.llama_backend_init()
-    model = lib.llama_model_load_from_file(str(path).encode(), lib.llama_model_default_params())
+    params = lib.llama_model_default_params()
+    if amx.is_broken():
+        log.warn(amx.ADVICE)
+        params.use_extra_bufts = False
+    model = lib.llama_model_load_from_file(str(path).encode(), params)
     if not model:
         raise ModelLoadFailed(name, log.reason())
     if lib.llama_model_has_encoder(model) or not lib.llama_model_has_decoder(model):

@@ -1,0 +1,57 @@
+"""A llama.cpp whose AMX code a compiler broke is found out before it kills an engine."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fox.engine.llama import amx
+from tests.model.desk import Desk
+
+pytestmark = pytest.mark.model
+
+
+@pytest.fixture(autouse=True)
+def _anew() -> Iterator[None]:
+    cached = amx.is_broken
+    cached.cache_clear()
+    yield
+    cached.cache_clear()
+
+
+def processor(monkeypatch: pytest.MonkeyPatch, flags: str) -> None:
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: f"flags : {flags}")
+
+
+def test_the_build_under_test_multiplies() -> None:
+    amx.multiply()
+
+
+def test_a_product_that_kills_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    processor(monkeypatch, "avx512f amx_int8")
+    monkeypatch.setattr(amx, "multiply", lambda: os.kill(os.getpid(), signal.SIGILL))
+    assert amx.is_broken()
+
+
+def test_a_product_that_works_or_cannot_be_tried_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    processor(monkeypatch, "avx512f amx_int8")
+    monkeypatch.setattr(amx, "multiply", lambda: 1 / 0)
+    assert not amx.is_broken()
+
+
+def test_a_processor_without_it_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    processor(monkeypatch, "avx512f")
+    monkeypatch.setattr(os, "fork", lambda: pytest.fail("nothing to try"))
+    assert not amx.is_broken()
+
+
+def test_a_broken_build_answers_without_it_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, starter_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(amx, "is_broken", lambda: True)
+    assert Desk.open(starter_path).say("The capital of France is", 4).usage.completion_tokens == 4
+    assert "AMX code is broken" in capfd.readouterr().err
