@@ -82,8 +82,8 @@ class KVCache:
         if match is None and reuse and self.shape.reuse:
             match = self.find(tokens)
         track = self._seat(match, tokens)
-        if track is None and match and self._may_go(match):
-            match, track = None, self._seat(None, tokens)
+        if track is None and match and not self._is_lent(match):
+            match, track = None, self._seat(None, tokens)  # what holds the prefix may itself be in the way
         if track is None:
             return None
         reserved = self.reserve(track.seq, len(tokens) + 1)
@@ -198,17 +198,17 @@ class KVCache:
         needed = self.shape.blocks_for(len(tokens) + 1)
         if match and isinstance(match.holding, Track) and not self.shape.by_copy:
             needed -= match.tokens // self.shape.block_size
+        if match and isinstance(match.holding, Saved):  # it is restored whole, and then trimmed
+            needed = max(needed, self.shape.blocks_for(len(match.holding.tokens)))
         return needed <= self._room.available(protected)
 
-    def _may_go(self, match: Match) -> bool:
-        """Whether the holder of the prefix could itself be evicted or taken over now."""
-        source = match.holding
-        return isinstance(source, Track) and not source.running and source.seq not in self._room.lent
+    def _is_lent(self, match: Match) -> bool:
+        return isinstance(match.holding, Track) and match.holding.seq in self._room.lent
 
     def _should_take_over(self, source: Track, match: Match) -> bool:
         """Continue the parked sequence itself where that loses less than a block of what it holds."""
         loses = len(source.tokens) - match.tokens
-        return self._may_go(match) and loses < self.shape.block_size
+        return not source.running and not self._is_lent(match) and loses < self.shape.block_size
 
     def _take_over(self, source: Track, upto: int, tokens: list[int]) -> Track | None:
         room, held = self._room, self.shape.blocks_for(upto)
@@ -218,6 +218,8 @@ class KVCache:
         if room.available({source.seq}) + len(source.blocks) - held < missing:
             return None
         room.unpark(source)
+        if upto + self.shape.block_size <= len(source.tokens):
+            self._tiers.keep(source)
         if upto < len(source.tokens):
             room.trim(source, upto)
         room.release(source, held)
@@ -225,26 +227,34 @@ class KVCache:
 
     def _fill(self, track: Track, match: Match) -> None:
         source, upto = match.holding, match.tokens
-        whole = upto == len(source.tokens)
-        protected = {track.seq}
         if isinstance(source, Track):
-            protected.add(source.seq)
-            self._moves.append(Share(source.seq, track.seq, upto, whole))
-            self._room.lent.add(source.seq)
-            if not self.shape.by_copy:
-                track.blocks = source.blocks[: self.shape.blocks_for(upto)]
-                for block in track.blocks:
-                    self._room.pool.share(block)
+            self._share(source, track, upto)
         elif isinstance(source, Saved):
-            self.saved.touch(source)
-            self._moves.append(Restore(source.key, track.seq))
-            if not whole:
-                self._moves.append(Trim(track.seq, upto))
-        missing = self.shape.blocks_for(upto) - len(track.blocks)
-        made = self._room.make(missing, protected)
-        assert made, "room was checked"
-        self._room.grow(track, missing)
+            self._restore(source, track, upto)
         self.index.adopt(track, source, upto)
+
+    def _share(self, source: Track, track: Track, upto: int) -> None:
+        self._moves.append(Share(source.seq, track.seq, upto, whole=upto == len(source.tokens)))
+        self._room.lent.add(source.seq)
+        if self.shape.by_copy:
+            self._make(self.shape.blocks_for(upto), {track.seq, source.seq})
+            self._room.grow(track, self.shape.blocks_for(upto))
+            return
+        track.blocks = source.blocks[: self.shape.blocks_for(upto)]
+        for block in track.blocks:
+            self._room.pool.share(block)
+
+    def _restore(self, source: Saved, track: Track, upto: int) -> None:
+        self._make(self.shape.blocks_for(len(source.tokens)), {track.seq})
+        self.saved.touch(source)
+        self._moves.append(Restore(source.key, track.seq))
+        if upto < len(source.tokens):
+            self._moves.append(Trim(track.seq, upto))
+        self._room.grow(track, self.shape.blocks_for(upto))
+
+    def _make(self, blocks: int, protected: set[int]) -> None:
+        made = self._room.make(blocks, protected)
+        assert made, "room was checked"
 
     def _own(self, key: int) -> Match | None:
         saved = self.saved.get(key)

@@ -11,8 +11,8 @@ Cell = tuple[int, int]  # (identity, token)
 
 
 class Memory:
-    def __init__(self, *, by_copy: bool, can_trim: bool) -> None:
-        self.by_copy, self.can_trim = by_copy, can_trim
+    def __init__(self, *, by_copy: bool, can_trim: bool, capacity: int) -> None:
+        self.by_copy, self.can_trim, self.capacity = by_copy, can_trim, capacity
         self.cells: dict[int, list[Cell]] = {}
         self.saved: dict[int, list[int]] = {}
         self._identity = count()
@@ -20,6 +20,7 @@ class Memory:
     def apply(self, moves: Iterable[Move]) -> None:
         for move in moves:
             self._apply(move)
+            assert self.used <= self.capacity, "cells are free before they are needed"
 
     def _apply(self, move: Move) -> None:
         match move:

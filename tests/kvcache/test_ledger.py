@@ -193,6 +193,33 @@ def test_without_reuse_nothing_is_matched_or_parked() -> None:
     assert run(cache(), [1, 2, 3], reuse=False).reused == 0
 
 
+def test_a_saved_state_is_restored_whole_where_cells_are_free_for_all_of_it() -> None:
+    c = cache(blocks=6, host_bytes=100, token_bytes=1)
+    for first in (1, 2):  # the second drives the first to the host
+        c.close(run(c, [first, *range(20, 30)]).seq)
+    c.take_moves()
+    again = run(c, [1, 20, 21, 9])
+    assert (again.reused, again.tier) == (3, "host")
+    moves = c.take_moves()
+    assert moves.index(Drop(1)) < moves.index(Restore(0, again.seq)) < moves.index(Trim(again.seq, 3))
+
+
+def test_a_state_too_large_to_restore_now_is_done_without() -> None:
+    c = cache(blocks=8, host_bytes=100, token_bytes=1)
+    c.close(run(c, [1, *range(20, 33)]).seq)
+    run(c, [2, 20, 21, 22, 23, 24])
+    assert run(c, [1, 20, 9]).reused == 0
+    assert not [m for m in c.take_moves() if isinstance(m, Restore)]
+
+
+def test_a_parked_sequence_that_is_in_its_own_followers_way_is_taken_over_and_its_tail_saved() -> None:
+    c = cache(blocks=6, host_bytes=100, token_bytes=1)
+    a = run(c, [1, 2, 3, 4, 5, 6, 7, 8])
+    c.close(a.seq)
+    assert run(c, [1, 2, 3, 9, 9, 9, 9, 9, 9]) == Opened(a.seq, 3, "device")
+    assert c.take_moves() == (Save(a.seq, 0), Trim(a.seq, 3))
+
+
 class LedgerMachine(RuleBasedStateMachine):
     """Requests that come, grow, leave, swap and fail, over every kind of memory: cells hold what the ledger says."""
 
@@ -215,7 +242,7 @@ class LedgerMachine(RuleBasedStateMachine):
             disk_bytes=disk,
             token_bytes=1,
         )
-        self.memory = Memory(by_copy=by_copy, can_trim=can_trim)
+        self.memory = Memory(by_copy=by_copy, can_trim=can_trim, capacity=self.cache.capacity_tokens)
         self.running: dict[int, list[int]] = {}
         self.swapped: dict[int, list[int]] = {}
 

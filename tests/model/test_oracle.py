@@ -26,6 +26,9 @@ from tests.model.desk import Desk, Said
 pytestmark = pytest.mark.model
 
 GAP = 1e-2
+QUANTIZED_GAP = (
+    0.2  # llama.cpp quantizes activations by rows: with nothing reused at all, batches differ by up to 0.09
+)
 ANSWER = 24
 TALE = "the quick brown fox jumps over the lazy dog, and the dog dreams of rivers that run to the sea;"
 PROMPTS = [
@@ -64,6 +67,7 @@ class Reference:
     def __post_init__(self) -> None:
         self.desk = Desk.open(self.path, prefix_cache=False, max_batch_size=1, max_context_len=512)
         self.said: dict[str, Said] = {}
+        self.gap = GAP if self.path.stem in tiny.KINDS else QUANTIZED_GAP
 
     def check(self, prompt: str, said: Said) -> None:
         """`said` answers `prompt` as the reference does, up to a near tie."""
@@ -77,7 +81,7 @@ class Reference:
         for token in right.logprobs:
             if not told.startswith(token.piece):
                 (_, best), (_, second) = token.top
-                assert best - second < GAP, f"{right.text!r} became {said.text!r}"
+                assert best - second < self.gap, f"{right.text!r} became {said.text!r}"
                 return
             told = told[len(token.piece) :]
         assert not told
@@ -105,6 +109,7 @@ def desk(kind: str, gguf: Any) -> Any:
 def running(desk: Desk, id_: str, state: State) -> None:
     """Step until the request is in this state."""
     while (sequence := desk.loop._scheduler._by_id.get(id_)) is None or sequence.state is not state:
+        assert not desk.said[id_].finishes, f"it was never {state}"
         desk.step()
 
 
@@ -218,19 +223,19 @@ def test_who_leaves_disturbs_nobody(layout: str, state: State, reference: Refere
     opened = desk(kv_layout=layout, max_prefill_chunk=17, max_batch_size=2, kv_host_mb=64)
     stays = opened.ask(PROMPTS[0], ANSWER)
     running(opened, stays, State.DECODING)
-    leaves = opened.ask(PROMPTS[1], ANSWER)
-    third = opened.ask(PROMPTS[2], ANSWER)  # no room for it yet
+    leaves = opened.ask(TALE[::-1], ANSWER)  # shares nothing, so that its prompt takes several steps
     if state is State.WAITING:
-        leaves, third = third, leaves
+        running(opened, leaves, State.PREFILLING)
+        other, leaves = leaves, opened.ask(PROMPTS[1], ANSWER)
         opened.step()
-    elif state is State.SWAPPED:
-        running(opened, leaves, State.DECODING)
-        opened.loop._scheduler.yield_youngest()
     else:
-        running(opened, leaves, state)
+        running(opened, leaves, State.DECODING if state is State.SWAPPED else state)
+        if state is State.SWAPPED:
+            opened.loop._scheduler.yield_youngest()
+        other = opened.ask(PROMPTS[2], ANSWER)
     assert opened.loop._scheduler._by_id[leaves].state is state
     opened.inbox.put(Cancel(leaves))
-    for id_, said in zip((stays, third), opened.finish([stays, third]), strict=True):
+    for id_, said in zip((stays, other), opened.finish([stays, other]), strict=True):
         reference.check(opened.prompts[id_], said)
     gone = opened.said[leaves]
     assert gone.finishes == 1

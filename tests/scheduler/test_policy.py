@@ -279,7 +279,7 @@ class SchedulerMachine(RuleBasedStateMachine):
         }
         cache = KVCache(Shape(slots=4, blocks=24 if by_copy else 6 + spare, block_size=2, **shape))  # type: ignore[arg-type]
         self.s = Scheduler(cache, Limits(3, 12, 5, 4, spec_length=spec if can_trim else 0, spec_ngram=1))
-        self.memory = Memory(by_copy=by_copy, can_trim=can_trim)
+        self.memory = Memory(by_copy=by_copy, can_trim=can_trim, capacity=cache.capacity_tokens)
         self.open: dict[str, list[int]] = {}
         self.count = 0
 
