@@ -1,8 +1,12 @@
-"""Speculation over the real starter model: more tokens a step, the same text."""
+"""Speculation: more tokens a step, the same text.
+
+The text is compared on a model of floats: where weights are quantized, batches of another shape give other last bits.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,8 +15,8 @@ from tests.model.desk import GREEDY, Desk
 
 pytestmark = pytest.mark.model
 
-COPY = "one two three four five six seven eight nine ten\n"
-STORY = "<|im_start|>user\nTell me a story of a fox.<|im_end|>\n<|im_start|>assistant\n"
+COPY = "one two three four five six seven eight nine ten "
+STORY = "Tell me a story of a fox and of what it found at the river that runs to the sea. "
 SAMPLINGS = [
     GREEDY,
     Sampling(temperature=0.7, seed=3),
@@ -26,20 +30,20 @@ def texts(desk: Desk, sampling: Sampling) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def plain(starter_path: Path) -> Desk:
-    return Desk.open(starter_path, max_context_len=512)
+def plain(gguf: Any) -> Desk:
+    return Desk.open(gguf("plain"), max_context_len=512)
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS, ids=["greedy", "seeded", "penalised"])
-def test_a_lookup_changes_no_text(starter_path: Path, plain: Desk, sampling: Sampling) -> None:
-    guessing = Desk.open(starter_path, max_context_len=512, speculative=True)
+def test_a_lookup_changes_no_text(gguf: Any, plain: Desk, sampling: Sampling) -> None:
+    guessing = Desk.open(gguf("plain"), max_context_len=512, speculative=True, spec_ngram=1)
     assert texts(guessing, sampling) == texts(plain, sampling)
     assert guessing.loop._scheduler.speculation.proposed > 0
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS, ids=["greedy", "seeded", "penalised"])
-def test_a_draft_model_changes_no_text(starter_path: Path, plain: Desk, sampling: Sampling) -> None:
-    guessing = Desk.open(starter_path, max_context_len=512, draft_model=starter_path)
+def test_a_draft_model_changes_no_text(gguf: Any, plain: Desk, sampling: Sampling) -> None:
+    guessing = Desk.open(gguf("plain"), max_context_len=512, draft_model=gguf("plain"))
     assert texts(guessing, sampling) == texts(plain, sampling)
     assert guessing.loop._scheduler.speculation.proposed > 0
 
@@ -51,8 +55,8 @@ def test_a_model_that_drafts_for_itself_is_nearly_always_right(starter_path: Pat
     assert done.accepted > 0.9 * done.proposed > 20
 
 
-def test_a_draft_model_follows_more_texts_than_it_has_sequences(starter_path: Path, plain: Desk) -> None:
-    desk = Desk.open(starter_path, max_context_len=512, draft_model=starter_path, max_batch_size=4)
+def test_a_draft_model_follows_more_texts_than_it_has_sequences(gguf: Any, plain: Desk) -> None:
+    desk = Desk.open(gguf("plain"), max_context_len=512, draft_model=gguf("plain"), max_batch_size=4)
     asked = [f"{STORY}{number} foxes" for number in range(6)]
     assert [desk.say(text, 12).text for text in asked] == [plain.say(text, 12).text for text in asked]
     assert [desk.say(text, 12).text for text in asked] == [plain.say(text, 12).text for text in asked]

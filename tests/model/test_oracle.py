@@ -37,19 +37,6 @@ PROMPTS = [
 LONG = " ".join(f"{TALE}{n}" for n in range(4))
 
 
-@pytest.fixture(scope="session")
-def gguf(tmp_path_factory: pytest.TempPathFactory, starter_path: Path) -> Any:
-    folder = tmp_path_factory.mktemp("tiny")
-
-    def path(kind: str) -> Path:
-        if kind == "starter":
-            return starter_path
-        made = folder / f"{kind}.gguf"
-        return made if made.exists() else tiny.make(kind, made)
-
-    return path
-
-
 KINDS = [*tiny.KINDS, "starter"]
 
 

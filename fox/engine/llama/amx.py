@@ -6,10 +6,8 @@ configuration, drops most of it, and the first matrix product dies of an illegal
 from __future__ import annotations
 
 import ctypes
-import faulthandler
-import os
-import resource
-from contextlib import suppress
+import subprocess
+import sys
 from functools import cache
 from importlib import import_module
 from itertools import count, takewhile
@@ -19,6 +17,7 @@ from typing import Any
 CPU = 0  # enum ggml_backend_dev_type
 F32, Q8_0 = 0, 8  # enum ggml_type
 WIDTH, ROWS = 256, 32
+PATIENCE_S = 20.0
 NBYTES = WIDTH * ROWS // 32 * 34  # of Q8_0: blocks of 32 values in 34 bytes
 ADVICE = (
     "llama.cpp's AMX code is broken in this build: computing without it, slower; build llama-cpp-python with \
@@ -28,21 +27,20 @@ CXXFLAGS='-fno-tree-dse -fno-dse'"
 
 @cache
 def is_broken() -> bool:
-    """True where a matrix product with AMX kills its process: one is tried in a child, in a few milliseconds, if the
-    processor has AMX at all."""
+    """True where a matrix product with AMX kills its process: one is tried in a process of its own, in a moment, if
+    the processor has AMX at all. (A fork would not do: an OpenMP that has run once hangs in a forked child.)"""
     try:
         if "amx_int8" not in Path("/proc/cpuinfo").read_text(errors="replace"):
             return False
     except OSError:
         return False
-    child = os.fork()
-    if child == 0:
-        faulthandler.disable()
-        with suppress(Exception):
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            multiply()
-        os._exit(0)
-    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
+    trial = [sys.executable, "-m", __name__]
+    null = subprocess.DEVNULL
+    try:
+        ended = subprocess.run(trial, check=False, stdin=null, stdout=null, stderr=null, timeout=PATIENCE_S)  # noqa: S603
+    except subprocess.TimeoutExpired:
+        return True
+    return ended.returncode < 0
 
 
 class _InitParams(ctypes.Structure):
@@ -86,3 +84,7 @@ def _call(name: str, *arguments: Any, result: Any = ctypes.c_void_p) -> Any:
     function.restype = result
     value = function(*arguments)
     return ctypes.c_void_p(value) if result is ctypes.c_void_p else value
+
+
+if __name__ == "__main__":
+    multiply()

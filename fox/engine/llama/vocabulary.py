@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fox.engine.llama.bindings import lib
-from fox.errors import EngineFailed
+from fox.errors import EngineFailed, InvalidRequest
 from fox.generation import PromptPart
+
+SENTENCEPIECE = 1  # enum llama_vocab_type
 
 
 class Vocabulary:
@@ -22,11 +25,12 @@ class Vocabulary:
         self.end_tokens = frozenset(t for t in range(self.size) if lib.llama_vocab_is_eog(self.handle, t))
         self._adds_eos = lib.llama_vocab_get_add_eos(self.handle)
         self._pieces: dict[int, bytes] = {}
+        self._unwritable = Unwritable(self) if _lacks_bytes(self) else None
 
     def tokenize(self, prompt: Sequence[PromptPart]) -> list[int]:
         tokens: list[int] = []
         for i, part in enumerate(prompt):
-            tokens += self._tokenize(part.text.encode(errors="replace"), i == 0, part.special)
+            tokens += self._part(part, i == 0)
         if tokens[:2] == [self.bos, self.bos]:  # the template wrote one already
             return tokens[1:]
         return tokens
@@ -52,6 +56,15 @@ class Vocabulary:
             self.text(t) for t in range(self.size) if lib.llama_vocab_get_attr(self.handle, t) & mask
         )
 
+    def _part(self, part: PromptPart, first: bool) -> list[int]:
+        if self._unwritable is None:
+            return self._tokenize(part.text.encode(errors="replace"), first, part.special)
+        tokens: list[int] = []
+        for run in self._unwritable.runs(part):
+            tokens += [run] if isinstance(run, int) else self._tokenize(run.encode(), first, part.special)
+            first = False
+        return tokens
+
     def _tokenize(self, text: bytes, first: bool, special: bool) -> list[int]:
         room = len(text) + 8
         buffer = (ctypes.c_int32 * room)()
@@ -70,3 +83,38 @@ class Vocabulary:
             buffer = ctypes.create_string_buffer(-count)
             count = lib.llama_token_to_piece(self.handle, token, buffer, len(buffer), 0, False)
         return buffer.raw[:count]
+
+
+class Unwritable:
+    """The characters that a vocabulary neither has nor can spell in bytes: llama.cpp aborts on them. They become its
+    unknown token, as in SentencePiece itself."""
+
+    def __init__(self, vocab: Vocabulary) -> None:
+        texts = [vocab.text(t) for t in range(vocab.size)]
+        known = {text for text in texts if len(text) == 1} | ({" "} if "▁" in texts else set())
+        unknown = f"(?P<unknown>[^{''.join(map(re.escape, sorted(known)))}])"
+        controls = sorted(filter(None, vocab.control_tokens()), key=len, reverse=True)
+        self._plain = re.compile(unknown, re.DOTALL)
+        self._special = re.compile("|".join([*map(re.escape, controls), unknown]), re.DOTALL)
+        attributes = (lib.llama_vocab_get_attr(vocab.handle, t) for t in range(vocab.size))
+        self._token = next((t for t, a in enumerate(attributes) if a & lib.LLAMA_TOKEN_ATTR_UNKNOWN), None)
+
+    def runs(self, part: PromptPart) -> Iterator[str | int]:
+        """The text in pieces that can be tokenized, and the unknown token. InvalidRequest where there is none."""
+        at = 0
+        for match in (self._special if part.special else self._plain).finditer(part.text):
+            if match["unknown"]:
+                if self._token is None:
+                    raise InvalidRequest(f"the model's vocabulary cannot write {match[0]!r}", "messages")
+                yield part.text[at : match.start()]
+                yield self._token
+                at = match.end()
+        yield part.text[at:]
+
+
+def _lacks_bytes(vocab: Vocabulary) -> bool:
+    """Byte tokens, where a SentencePiece vocabulary has them, come early."""
+    if lib.llama_vocab_type(vocab.handle) != SENTENCEPIECE:
+        return False
+    early = (lib.llama_vocab_get_attr(vocab.handle, t) for t in range(min(vocab.size, 1000)))
+    return sum(bool(a & lib.LLAMA_TOKEN_ATTR_BYTE) for a in early) < 256
