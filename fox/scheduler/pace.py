@@ -5,11 +5,12 @@ from __future__ import annotations
 SMOOTHING = 0.3
 FIRST_CHUNK_TOKENS = 32
 SMALLEST_CHUNK_TOKENS = 8
+STRETCH = 2.2  # a step with prompts takes so many targets: small pieces cost more, and nobody may wait for over three
 
 
 class Pace:
-    """Estimates, in seconds, what a decode step and a prompt token cost. `target_s`: by how much prompts may delay a
-    step while somebody is decoding."""
+    """Estimates, in seconds, what a decode step and a prompt token cost. `target_s`: what a step should take while
+    somebody is decoding; prompts stretch it, and get as much as the target itself where decodes alone take longer."""
 
     def __init__(self, target_s: float) -> None:
         self.target_s = target_s
@@ -22,7 +23,8 @@ class Pace:
             return most
         if not self._prompt_token_s:
             return min(most, FIRST_CHUNK_TOKENS)
-        return min(most, max(SMALLEST_CHUNK_TOKENS, int(self.target_s / self._prompt_token_s)))
+        spare_s = max(self.target_s, STRETCH * self.target_s - self._decode_s)
+        return min(most, max(SMALLEST_CHUNK_TOKENS, int(spare_s / self._prompt_token_s)))
 
     def learn(self, decodes: int, prompt_tokens: int, elapsed_s: float) -> None:
         """A step with `decodes` decoded tokens and `prompt_tokens` of prompts took this long."""

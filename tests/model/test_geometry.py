@@ -20,7 +20,7 @@ MIB = 1 << 20
 
 
 def choose(budget: int, trained: int = 8192, **options: Any) -> geometry.Layout:
-    return geometry.choose(TOKEN, trained, EngineOptions(**options), budget)
+    return geometry.choose(TOKEN, trained, EngineOptions(**options), budget, budget)
 
 
 def test_lanes_are_taken_where_every_sequence_may_have_a_whole_context() -> None:
@@ -39,13 +39,27 @@ def test_a_context_that_was_asked_for_is_never_shortened() -> None:
 
 def test_a_recurrent_state_bounds_the_sequences_instead() -> None:
     sizes = StateSizes(token=0, window_token=0, fixed=10 * MIB)
-    assert geometry.choose(sizes, 8192, EngineOptions(), 80 * MIB).parallel == 8
+    assert geometry.choose(sizes, 8192, EngineOptions(), 80 * MIB, 80 * MIB).parallel == 8
 
 
 def test_gpu_memory_is_the_budget_where_there_is_a_gpu() -> None:
     options = EngineOptions(gpu_memory_fraction=0.5)
     assert geometry.budget_bytes(options, Memory(free_bytes=80 << 30, total_bytes=90 << 30)) == 40 << 30
-    assert geometry.budget_bytes(options, None) <= geometry.CPU_BUDGET_BYTES
+
+
+def test_a_cpus_memory_is_for_lanes_where_they_fit_and_for_a_smaller_pool_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(geometry, "gpu_memory", lambda: None)
+    monkeypatch.setattr(geometry.machine, "total_memory_bytes", lambda: 32 << 30)
+    monkeypatch.setattr(geometry.machine, "available_memory_bytes", lambda: 20 << 30)
+    kib = StateSizes(token=1024, window_token=0, fixed=0)
+    lanes, pool = (
+        next(geometry.layouts(kib, 1 << 20, EngineOptions(max_context_len=context, max_batch_size=64)))
+        for context in (1 << 16, 1 << 17)
+    )
+    assert (lanes.lanes, lanes.cells) == (True, 4 << 20)
+    assert (pool.lanes, pool.cells) == (False, 1 << 20)
 
 
 def test_the_host_tier_may_be_a_part_of_the_gpus_memory(monkeypatch: pytest.MonkeyPatch) -> None:

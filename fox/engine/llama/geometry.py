@@ -12,7 +12,8 @@ from fox.engine.llama.devices import Memory, gpu_memory
 from fox.engine.options import EngineOptions
 from fox.kvcache import Shape
 
-CPU_BUDGET_BYTES = 1 << 30  # cleared at every load, 0.3 s a GiB
+CPU_POOL_BYTES = 1 << 30  # cleared at every load, 0.3 s a GiB
+CPU_LANES_PART = 8  # of the machine's memory, where that holds a whole context for every sequence
 SMALLEST_CONTEXT_TOKENS = 256
 AUTO_CPU_CONTEXT_TOKENS = 8192
 MOST_SEQUENCES = 256
@@ -83,7 +84,7 @@ def budget_bytes(options: EngineOptions, gpu: Memory | None) -> int:
     if gpu:
         return int(gpu.free_bytes * options.gpu_memory_fraction)
     free = int(machine.available_memory_bytes() * options.gpu_memory_fraction)
-    return min(CPU_BUDGET_BYTES, free // 2)
+    return min(max(CPU_POOL_BYTES, machine.total_memory_bytes() // CPU_LANES_PART), free // 2)
 
 
 def layouts(sizes: StateSizes, trained_tokens: int, options: EngineOptions) -> Iterator[Layout]:
@@ -93,13 +94,17 @@ def layouts(sizes: StateSizes, trained_tokens: int, options: EngineOptions) -> I
     if not gpu:
         trained_tokens = min(trained_tokens, AUTO_CPU_CONTEXT_TOKENS)
     while budget:
-        layout = choose(sizes, trained_tokens, options, budget)
+        layout = choose(
+            sizes, trained_tokens, options, budget, budget if gpu else min(budget, CPU_POOL_BYTES)
+        )
         if layout != last:
             yield layout
         budget, last = budget // 2, layout
 
 
-def choose(sizes: StateSizes, trained_tokens: int, options: EngineOptions, budget: int) -> Layout:
+def choose(
+    sizes: StateSizes, trained_tokens: int, options: EngineOptions, budget: int, pool_budget: int
+) -> Layout:
     """Lanes where a whole context for every sequence fits the budget, else one pool in which any request may use a
     whole context. Without an explicit length, the context is what the model was trained for and what fits."""
     per_token = max(1, sizes.token or sizes.window_token)
@@ -110,7 +115,7 @@ def choose(sizes: StateSizes, trained_tokens: int, options: EngineOptions, budge
     lanes = options.kv_layout == "lanes" or (options.kv_layout == "auto" and parallel * context <= affordable)
     if lanes:
         return Layout(context, parallel * context, parallel, parallel, lanes=True)
-    cells = max(context, min(parallel * context, affordable))
+    cells = max(context, min(parallel * context, pool_budget // per_token if sizes.token else affordable))
     return Layout(context, cells, min(most, 2 * parallel), parallel, lanes=False)
 
 
