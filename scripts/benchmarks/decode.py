@@ -46,6 +46,7 @@ class Bare:
         params = lib.llama_context_default_params()
         params.n_ctx, params.n_threads, params.n_threads_batch = 1024, rig.THREADS, rig.THREADS
         params.no_perf = True
+        params.flash_attn_type = 0  # as fox has it on a CPU
         self.ctx = lib.llama_init_from_model(self.model, params)
         self.chain = lib.llama_sampler_chain_init(lib.llama_sampler_chain_default_params())
         lib.llama_sampler_chain_add(self.chain, lib.llama_sampler_init_greedy())
