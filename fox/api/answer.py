@@ -186,8 +186,11 @@ class Answer:
 
     def _notes(self) -> dict[str, str]:
         """Nothing is dropped from a prompt without a signal."""
-        truncated = self._generations[0].truncated
-        return {"x-fox-truncated": str(truncated)} if truncated else {}
+        first = self._generations[0]
+        if not first.truncated:
+            return {}
+        log.warning("%d tokens were cut from the prompt of `%s`", first.truncated, first.id)
+        return {"x-fox-truncated": str(first.truncated)}
 
     def _checked(self, finish: Finish) -> Finish:
         if finish.failure:

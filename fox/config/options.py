@@ -140,7 +140,7 @@ OPTIONS: tuple[Option, ...] = (
         "step_target_ms",
         COUNT,
         100,
-        "by how much prompts may delay a step while somebody reads along",
+        "what a step should take while somebody reads along; with prompts about twice that",
         "engine",
     ),
     Option("speculative", SWITCH, False, "guess tokens by n-gram lookup, and check them", "engine"),

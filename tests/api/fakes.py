@@ -92,6 +92,7 @@ class FakeEngine:
         self.finish = finish
         self.refusal: Exception | None = None
         self.logprobs: tuple[TokenLogprob, ...] = ()
+        self.truncates = 0
         self.accepts = asyncio.Event()
         self.accepts.set()
         self.asked = asyncio.Event()
@@ -111,6 +112,7 @@ class FakeEngine:
             raise self.refusal
         generation = FakeGeneration(request)
         generation.logprobs = self.logprobs
+        generation.truncated = self.truncates
         if self.says is not None:
             generation.say(*self.says, finish=self.finish)
         self.generations.put_nowait(generation)

@@ -55,6 +55,18 @@ async def test_an_answer_has_every_field_of_the_dialect(client: httpx2.AsyncClie
     }
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_what_was_cut_from_a_prompt_is_told(
+    client: httpx2.AsyncClient, engine: FakeEngine, caplog: pytest.LogCaptureFixture, stream: bool
+) -> None:
+    whole = await client.post(CHAT, json=HELLO | {"stream": stream})
+    assert "x-fox-truncated" not in whole.headers
+    engine.truncates = 12
+    cut = await client.post(CHAT, json=HELLO | {"stream": stream})
+    assert cut.headers["x-fox-truncated"] == "12"
+    assert "12 tokens were cut from the prompt" in caplog.text
+
+
 async def test_an_answer_that_reached_its_limit_says_so(
     client: httpx2.AsyncClient, engine: FakeEngine
 ) -> None:

@@ -44,6 +44,7 @@ class Desk:
     said: dict[str, Said] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     prompts: dict[str, str] = field(default_factory=dict)
+    truncated: dict[str, int] = field(default_factory=dict)
     _count: int = 0
 
     def __post_init__(self) -> None:
@@ -59,7 +60,7 @@ class Desk:
     def parts(text: str) -> tuple[PromptPart, ...]:
         return (PromptPart(text, special=True),)
 
-    def ask(self, text: str, max_tokens: int = 16, **more: Any) -> str:
+    def ask(self, text: str, max_tokens: int | None = 16, **more: Any) -> str:
         self._count += 1
         id_ = f"r{self._count}"
         more = {"sampling": GREEDY, "ignore_eos": True, **more}
@@ -85,6 +86,7 @@ class Desk:
         return self.finish([self.ask(text, max_tokens, **more)])[0]
 
     def _hear(self, message: Stepped) -> None:
+        self.truncated |= {accepted.id: accepted.truncated for accepted in message.accepted}
         for refused in message.refused:
             self.refused[refused.id] = str(refused.failure.to_error())
         for delta in message.deltas:
