@@ -36,7 +36,7 @@ def stages(sampling: Sampling, vocab_tokens: int, context_tokens: int) -> list[S
     seed = secrets.randbits(32) if sampling.seed is None else sampling.seed & SEED_MASK
     if sampling.mirostat:
         return [*chain, Stage("temp", (sampling.temperature,)), _mirostat(sampling, seed, vocab_tokens)]
-    return [*chain, *_truncations(sampling, seed), _temperature(sampling), Stage("dist", (seed,))]
+    return [*chain, *_truncations(sampling, seed, vocab_tokens), _temperature(sampling), Stage("dist", (seed,))]
 
 
 def runs_in_graph(chain: Sequence[Stage], *, biased: bool) -> bool:
@@ -73,10 +73,11 @@ def _dry(sampling: Sampling, context_tokens: int) -> list[Stage]:
     return [Stage("dry", args, sees_prompt=True, words=sampling.dry_sequence_breakers)]
 
 
-def _truncations(sampling: Sampling, seed: int) -> list[Stage]:
+def _truncations(sampling: Sampling, seed: int, vocab_tokens: int) -> list[Stage]:
+    """Only those that cut something; llama.cpp aborts on a top-k of more than the vocabulary inside the graph."""
     wanted = {
         "top_n_sigma": (sampling.top_n_sigma > 0, (sampling.top_n_sigma,)),
-        "top_k": (sampling.top_k > 0, (sampling.top_k,)),
+        "top_k": (0 < sampling.top_k < vocab_tokens, (sampling.top_k,)),
         "typical": (sampling.typical_p < 1, (sampling.typical_p, 1)),
         "top_p": (sampling.top_p < 1, (sampling.top_p, 1)),
         "min_p": (sampling.min_p > 0, (sampling.min_p, 1)),
