@@ -36,7 +36,12 @@ def stages(sampling: Sampling, vocab_tokens: int, context_tokens: int) -> list[S
     seed = secrets.randbits(32) if sampling.seed is None else sampling.seed & SEED_MASK
     if sampling.mirostat:
         return [*chain, Stage("temp", (sampling.temperature,)), _mirostat(sampling, seed, vocab_tokens)]
-    return [*chain, *_truncations(sampling, seed, vocab_tokens), _temperature(sampling), Stage("dist", (seed,))]
+    return [
+        *chain,
+        *_truncations(sampling, seed, vocab_tokens),
+        _temperature(sampling),
+        Stage("dist", (seed,)),
+    ]
 
 
 def runs_in_graph(chain: Sequence[Stage], *, biased: bool) -> bool:
