@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -44,7 +45,8 @@ def test_a_product_that_kills_or_hangs_is_noticed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: str, broken: bool
 ) -> None:
     trial = tmp_path / "python"
-    trial.write_text(f"#!{sys.executable}\nimport os, signal, sys, time\n{code}\n")
+    run = shlex.join([sys.executable, "-c", f"import os, signal, sys, time; {code}"])
+    trial.write_text(f"#!/bin/sh\nexec {run}\n")
     trial.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(trial))
     monkeypatch.setattr(amx, "PATIENCE_S", 1.0)

@@ -52,7 +52,7 @@ def test_a_model_that_drafts_for_itself_is_nearly_always_right(starter_path: Pat
     desk = Desk.open(starter_path, max_context_len=512, draft_model=starter_path)
     desk.say(STORY, 64)
     done = desk.loop._scheduler.speculation
-    assert done.accepted > 0.9 * done.proposed > 20
+    assert done.accepted > 0.8 * done.proposed > 20
 
 
 def test_a_draft_model_follows_more_texts_than_it_has_sequences(gguf: Any, plain: Desk) -> None:
