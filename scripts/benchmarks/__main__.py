@@ -6,7 +6,7 @@ import argparse
 import importlib
 import os
 
-NAMES = ("startup", "decode", "batch", "echo", "load", "spec")
+NAMES = ("startup", "decode", "batch", "echo", "load", "spec", "embed")
 
 
 def main() -> None:

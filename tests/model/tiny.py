@@ -7,6 +7,7 @@ hears its past: norms near 1, scales of 1, decays that forget slowly. `save_to_f
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -20,6 +21,7 @@ WIDTH, LAYERS, CONTEXT, WINDOW = 256, 2, 512, 32
 SPECIAL = ("<unk>", "<s>", "</s>")
 CHARACTERS = (*SPECIAL, "▁", *map(chr, range(ord("!"), ord("~") + 1)))
 UNKNOWN, CONTROL, NORMAL = 2, 3, 1  # token types of a GGUF
+TYPES = [UNKNOWN, CONTROL, CONTROL, *[NORMAL] * (len(CHARACTERS) - len(SPECIAL))]
 U32, I32, F32, BOOL = 4, 5, 6, 7  # enum gguf_type
 
 Value = int | float | bool | str | list[bool] | list[int]
@@ -99,9 +101,13 @@ KINDS = {
     ),
 }
 
+ENCODERS = {"encoder": "CLS", "reranker": "RANK", "silent-encoder": None}  # with their pooling
+
 
 def make(kind: str, path: Path, seed: int = 1) -> Path:
     """Write a model of this kind to `path`."""
+    if kind in ENCODERS:
+        return _make_encoder(path, ENCODERS[kind], seed)
     ggml = _ggml()
     header = _header(ggml, KINDS[kind])
     generator = np.random.default_rng(seed)
@@ -129,12 +135,12 @@ def _values(name: str, count: int, row: int, generator: np.random.Generator) -> 
     noise = generator.standard_normal(count)
     if name.endswith("scale") or "rope_freqs" in name:
         return np.ones(count)
+    if name.endswith("bias") or "sinks" in name:
+        return 0.1 * noise
     if "norm" in name or name.endswith("ssm_d"):
         return 1 + 0.1 * noise
     if name.endswith("ssm_a"):
         return -0.05 - 0.2 * np.abs(noise)
-    if name.endswith("bias") or "sinks" in name:
-        return 0.1 * noise
     if "conv" in name and "proj" not in name:
         return 0.5 * noise
     if name == "output.weight":
@@ -142,6 +148,57 @@ def _values(name: str, count: int, row: int, generator: np.random.Generator) -> 
     return noise * (
         0.05 if "token_embd" in name else 1.5 / np.sqrt(row)
     )  # gemma enlarges embeddings 16 times
+
+
+def _make_encoder(path: Path, pooling: str | None, seed: int) -> Path:
+    """A BERT. llama.cpp's own writer leaves out the token embeddings of models that have no output layer."""
+    import gguf
+
+    writer = gguf.GGUFWriter(path, "bert")
+    writer.add_context_length(CONTEXT)
+    writer.add_embedding_length(WIDTH)
+    writer.add_block_count(LAYERS)
+    writer.add_feed_forward_length(384)
+    writer.add_head_count(2)
+    writer.add_layer_norm_eps(1e-5)
+    writer.add_causal_attention(False)
+    if pooling:
+        writer.add_pooling_type(gguf.PoolingType[pooling])
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list(CHARACTERS)
+    writer.add_token_scores([0.0] * len(CHARACTERS))
+    writer.add_token_types(TYPES)
+    writer.add_token_type_count(1)
+    writer.add_unk_token_id(0)
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    generator = np.random.default_rng(seed)
+    for name, shape in _encoder_tensors(pooling):
+        data = _values(name, int(np.prod(shape)), shape[-1], generator).astype(np.float32)
+        writer.add_tensor(name, data.reshape(shape))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def _encoder_tensors(pooling: str | None) -> Iterator[tuple[str, tuple[int, ...]]]:
+    yield "token_embd.weight", (len(CHARACTERS), WIDTH)
+    yield "token_types.weight", (1, WIDTH)
+    yield "position_embd.weight", (CONTEXT, WIDTH)
+    layers = {"": ("token_embd_norm",)}
+    layers |= {f"blk.{layer}.": ("attn_output_norm", "layer_output_norm") for layer in range(LAYERS)}
+    for layer, norms in layers.items():
+        yield from ((f"{layer}{norm}.{part}", (WIDTH,)) for norm in norms for part in ("weight", "bias"))
+    for layer in filter(None, layers):
+        for name in ("attn_q", "attn_k", "attn_v", "attn_output"):
+            yield f"{layer}{name}.weight", (WIDTH, WIDTH)
+        yield f"{layer}ffn_up.weight", (384, WIDTH)
+        yield f"{layer}ffn_down.weight", (WIDTH, 384)
+    if pooling == "RANK":
+        yield "cls.weight", (WIDTH, WIDTH)
+        yield "cls.output.weight", (1, WIDTH)
 
 
 def _header(ggml: Any, kind: Kind) -> Any:
@@ -164,13 +221,12 @@ def _header(ggml: Any, kind: Kind) -> Any:
 
 
 def _vocabulary(ggml: Any, header: Any) -> None:
-    types = [UNKNOWN, CONTROL, CONTROL, *[NORMAL] * (len(CHARACTERS) - len(SPECIAL))]
     scores = (ctypes.c_float * len(CHARACTERS))()
     texts = (ctypes.c_char_p * len(CHARACTERS))(*[c.encode() for c in CHARACTERS])
     _set(ggml, header, "tokenizer.ggml.model", "llama")
     ggml.gguf_set_arr_str(header, b"tokenizer.ggml.tokens", texts, len(CHARACTERS))
     ggml.gguf_set_arr_data(header, b"tokenizer.ggml.scores", F32, scores, len(CHARACTERS))
-    _set(ggml, header, "tokenizer.ggml.token_type", types)
+    _set(ggml, header, "tokenizer.ggml.token_type", TYPES)
     for name, token in (("unknown", 0), ("bos", 1), ("eos", 2)):
         _set(ggml, header, f"tokenizer.ggml.{name}_token_id", token)
 
