@@ -8,12 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from fox.engine import machine
 from fox.engine.llama.batch import Batch
 from fox.engine.llama.bindings import lib
 from fox.engine.llama.log import LogTail
 from fox.engine.llama.vocabulary import Vocabulary
-from fox.engine.llama.weights import can_trim, load_weights
+from fox.engine.llama.weights import can_trim, context_params, load_weights
 from fox.engine.options import EngineOptions
 from fox.errors import FoxError, ModelLoadFailed
 from fox.kvcache.prefix import common_prefix
@@ -49,12 +48,10 @@ class DraftModel:
         self._vocab = Vocabulary(self._model)
         self._shared_tokens = min(self._vocab.size, vocab.size)
         self._refuse_unfit(vocab)
-        params = lib.llama_context_default_params()
-        params.n_threads = params.n_threads_batch = options.threads or machine.physical_cores()
+        params = context_params(options)
         params.n_ctx, params.n_seq_max, params.kv_unified = context_tokens, SEQUENCES, True
         params.n_batch = SEQUENCES * CATCH_UP_TOKENS
         params.swa_full = True
-        params.no_perf = True
         self._ctx = lib.llama_init_from_model(self._model, params)
         if not self._ctx:
             raise ModelLoadFailed(path.name, log.reason())

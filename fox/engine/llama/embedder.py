@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fox.engine import machine
 from fox.engine.llama.attention import AUTO, flash_attention, k_type, kv_type, v_type
 from fox.engine.llama.batch import Batch
 from fox.engine.llama.bindings import lib
@@ -21,6 +19,7 @@ from fox.engine.llama.devices import gpu_memory
 from fox.engine.llama.geometry import AUTO_CPU_CONTEXT_TOKENS, SMALLEST_CONTEXT_TOKENS
 from fox.engine.llama.log import LogTail
 from fox.engine.llama.vocabulary import Vocabulary
+from fox.engine.llama.weights import context_params, has_states, header_value
 from fox.engine.options import EngineOptions
 from fox.errors import EngineFailed, InvalidRequest
 from fox.scheduler import Chunk
@@ -60,7 +59,7 @@ class Embedder:
         self._name = name
         self._on_gpu = gpu_memory() is not None
         self._batch_tokens = _batch_tokens(vocab.size, on_gpu=self._on_gpu)
-        self._sequences = 1 if _has_states(model) else SEQUENCES
+        self._sequences = 1 if has_states(model) else SEQUENCES  # llama.cpp computes states one by one
         self._context: Context | None = None
 
     @cached_property
@@ -89,7 +88,7 @@ class Embedder:
         others the last token tells what comes next rather than what was said. SmolLM2, 12 sentences of 4 topics: the
         nearest one is of the same topic for 12 with `mean`, for 8 with `last`.
         """
-        said = _metadata(self._model, f"{self._architecture}.pooling_type")
+        said = header_value(self._model, f"{self._architecture}.pooling_type")
         return POOLINGS.get(int(said) if said.isdigit() else 0, "mean")
 
     def embed(self, inputs: Sequence[Sequence[int]]) -> list[Vector]:
@@ -180,13 +179,13 @@ class Embedder:
 
     @cached_property
     def _architecture(self) -> str:
-        return _metadata(self._model, "general.architecture")
+        return header_value(self._model, "general.architecture")
 
     @cached_property
     def _reads_whole(self) -> bool:
         """Whether every token sees all others, so that an input cannot be read in parts: the header says so, or
         llama.cpp keeps no memory for the architecture."""
-        if _metadata(self._model, f"{self._architecture}.attention.causal") == "false":
+        if header_value(self._model, f"{self._architecture}.attention.causal") == "false":
             return True
         params = self._params()
         params.n_ctx, params.n_batch, params.n_ubatch, params.n_seq_max = SMALLEST_CONTEXT_TOKENS, 8, 8, 1
@@ -218,9 +217,7 @@ class Embedder:
         return handle
 
     def _params(self) -> Any:
-        params = lib.llama_context_default_params()
-        params.n_threads = params.n_threads_batch = self._options.threads or machine.physical_cores()
-        params.no_perf = True
+        params = context_params(self._options)
         params.type_k, params.type_v = kv_type(k_type(self._options)), kv_type(v_type(self._options))
         params.flash_attn_type = self._flash_attention(is_long=False)
         params.swa_full = False
@@ -245,11 +242,6 @@ def _batch_tokens(vocab_tokens: int, *, on_gpu: bool) -> int:
     return min(BATCH_TOKENS, max(SMALLEST_BATCH_TOKENS, 1 << fits.bit_length() >> 1))
 
 
-def _has_states(model: Any) -> bool:
-    """Recurrent layers: a state a sequence, of megabytes, and llama.cpp computes their sequences one by one anyway."""
-    return bool(lib.llama_model_is_recurrent(model) or lib.llama_model_is_hybrid(model))
-
-
 def _parts(tokens: Sequence[int], room: int) -> list[Chunk]:
     """A long input in batches of one size: a last one of few rows would be computed another way than the others."""
     count = math.ceil(len(tokens) / room)
@@ -259,10 +251,3 @@ def _parts(tokens: Sequence[int], room: int) -> list[Chunk]:
 
 def _chunk(seq: int, start: int, tokens: Sequence[int]) -> Chunk:
     return Chunk("", seq, start, list(tokens), len(tokens))
-
-
-def _metadata(model: Any, key: str) -> str:
-    """A value of the model's header as text; "" for what it does not say."""
-    buffer = ctypes.create_string_buffer(256)
-    found = lib.llama_model_meta_val_str(model, key.encode(), buffer, len(buffer))
-    return buffer.value.decode(errors="replace") if found >= 0 else ""

@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from fox.engine import machine
 from fox.engine.llama import geometry
 from fox.engine.llama.attention import flash_attention, k_type, kv_type, v_type
 from fox.engine.llama.batch import Batch
@@ -21,7 +20,7 @@ from fox.engine.llama.log import LogTail
 from fox.engine.llama.sampler import LlamaSampler
 from fox.engine.llama.states import StateStore, identity
 from fox.engine.llama.vocabulary import Vocabulary
-from fox.engine.llama.weights import can_trim, load_weights
+from fox.engine.llama.weights import can_trim, context_params, header_value, load_weights
 from fox.engine.model import Lost, NoRoom
 from fox.engine.options import EngineOptions
 from fox.errors import EngineFailed, ModelLoadFailed
@@ -162,9 +161,7 @@ class LlamaModel:
             raise ModelLoadFailed(self._name, f"its draft model: {error.args[1]}") from None
 
     def _params(self, layout: geometry.Layout | None = None) -> Any:
-        params = lib.llama_context_default_params()
-        params.n_threads = params.n_threads_batch = self._options.threads or machine.physical_cores()
-        params.no_perf = True
+        params = context_params(self._options)
         params.flash_attn_type = self._flash_attention
         params.type_k, params.type_v = kv_type(k_type(self._options)), kv_type(v_type(self._options))
         params.swa_full = self._options.swa_full
@@ -181,7 +178,7 @@ class LlamaModel:
         template = lib.llama_model_chat_template(self._model, None)
         return ModelInfo(
             name=self._name,
-            architecture=self._metadata("general.architecture"),
+            architecture=header_value(self._model, "general.architecture"),
             context_tokens=layout.context_tokens,
             trained_context_tokens=lib.llama_model_n_ctx_train(self._model),
             parallel=layout.parallel,
@@ -196,8 +193,3 @@ class LlamaModel:
             can_trim=self.shape.can_trim,
             layout="lanes" if layout.lanes else "pool",
         )
-
-    def _metadata(self, key: str) -> str:
-        buffer = ctypes.create_string_buffer(256)
-        found = lib.llama_model_meta_val_str(self._model, key.encode(), buffer, len(buffer))
-        return buffer.value.decode(errors="replace") if found >= 0 else ""
