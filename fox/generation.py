@@ -58,9 +58,42 @@ class Sampling(Struct, frozen=True):
     dry_sequence_breakers: tuple[str, ...] = ("\n", ":", '"', "*")
 
 
+class Grammar(Struct, frozen=True):
+    """What the answer's text must be like: a JSON schema, a regex, or a grammar in llguidance's Lark dialect or GBNF.
+
+    `param` is the request's field that asked for it. `lenient`: keywords of a schema that cannot be honoured are passed
+    over with a warning.
+
+    `starts`: it is in force from where the text has come to end with one of these; empty: from the first token on. With
+    `opens`, a text that begins with that token first goes free until it ends with one of `starts`. `ends`: the answer
+    ends where the grammar does; else the text goes on free, and may start it again.
+    """
+
+    kind: Literal["json", "regex", "lark", "gbnf"]
+    source: str
+    param: str
+    lenient: bool = False
+    starts: tuple[str, ...] = ()
+    opens: str | None = None
+    ends: bool = True
+
+
+class Budget(Struct, frozen=True):
+    """A thought of so many `tokens` is cut off: `says` is said in the answer's stead, unless `closes` has ended it
+    before. It begins with the answer, or, with `opens`, where the text does so."""
+
+    tokens: int
+    closes: str
+    says: str
+    opens: str | None = None
+
+
 class GenerationRequest(Struct, frozen=True):
     """One answer asked of one engine. `max_tokens=None`: to the end of the context.
 
+    `tokens`, where there are any, are the prompt in `prompt`'s stead. `stop_tokens` end the answer like the
+    vocabulary's own EOG tokens. Control tokens spelled as in `shown` come out as text. `prediction`: what the answer
+    may well repeat.
     `priority` 0 to 255, the higher the sooner. `cache_prompt=False` computes the prompt from scratch. `shift`: roll the
     context's window where it ends; `truncate`: cut a prompt that is too long; None for both: as the server is set.
     `logprobs`: report each token's log probability and this many of its rivals'.
@@ -78,6 +111,12 @@ class GenerationRequest(Struct, frozen=True):
     shift: bool | None = None
     truncate: bool | None = None
     logprobs: int | None = None
+    stop_tokens: tuple[int, ...] = ()
+    shown: tuple[str, ...] = ()
+    grammar: Grammar | None = None
+    budget: Budget | None = None
+    prediction: str = ""
+    tokens: tuple[int, ...] = ()
 
 
 class Usage(Struct, frozen=True):

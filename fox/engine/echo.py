@@ -14,10 +14,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from fox.engine.model import Lost
+import numpy as np
+from numpy.typing import NDArray
+
+from fox.engine.model import Filter, Lost, Matcher
 from fox.engine.options import EngineOptions
-from fox.errors import EngineFailed, ModelLoadFailed
-from fox.generation import ModelInfo, PromptPart, Sampling, TokenLogprob
+from fox.errors import EngineFailed, InvalidRequest, ModelLoadFailed
+from fox.generation import Grammar, ModelInfo, PromptPart, Sampling, TokenLogprob
 from fox.kvcache import Drop, Forget, Move, Restore, Save, Shape, Share, Spill, Trim
 from fox.scheduler import Chunk, Guesser
 
@@ -70,15 +73,22 @@ class EchoModel:
             control_tokens=(),
         )
 
-    def tokenize(self, prompt: Sequence[PromptPart]) -> list[int]:
+    def tokenize(self, prompt: Sequence[PromptPart], *, begins: bool = True) -> list[int]:
         text = "".join(part.text for part in prompt)
         words = re.findall(r"\s*\S+", text)
-        return [*(self._ids.setdefault(w, len(self._ids)) for w in words), TURN] if words else []
+        ids = [self._ids.setdefault(w, len(self._ids)) for w in words]
+        return [*ids, TURN] if ids and begins else ids
 
     def piece(self, token: int) -> bytes:
         if len(self._words) != len(self._ids):
             self._words = list(self._ids)
         return b"" if token in (END, TURN) else self._words[token].encode()
+
+    def control(self, spelling: str) -> int | None:
+        return None
+
+    def compile(self, grammar: Grammar) -> Matcher:
+        raise InvalidRequest(f"`{grammar.param}`: an echo follows no grammar", grammar.param)
 
     def is_end(self, token: int) -> bool:
         return token == END
@@ -167,10 +177,16 @@ class EchoSampler:
     def detach(self) -> None:
         pass
 
-    def sample(self, row: int, *, may_end: bool) -> int:
+    def sample(self, row: int, *, may_end: bool, only: Filter | None = None) -> int:
         return self._model.next_token(row, may_end and self._may_end)
 
-    def logprobs(self, row: int, token: int, rivals: int) -> TokenLogprob:
+    def accept(self, token: int) -> None:
+        pass
+
+    def logits(self, row: int) -> NDArray[np.float32]:
+        return np.zeros(0, np.float32)
+
+    def logprobs(self, logits: NDArray[np.float32], token: int, rivals: int) -> TokenLogprob:
         """It is certain of every word."""
         piece = self._model.piece(token)
         return TokenLogprob(piece, 0.0, ((piece, 0.0),) if rivals else ())

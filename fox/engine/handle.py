@@ -38,13 +38,15 @@ STDERR_TAIL_LINES = 5
 class Generation:
     """One answer on its way: iterate over its deltas; the last one carries the finish.
 
-    `truncated` tokens were cut from its prompt, which then had `prompt_tokens`.
+    `truncated` tokens were cut from its prompt, which then had `prompt_tokens`. `warnings`: what of its grammar is not
+    honoured.
     """
 
     def __init__(self, engine: Engine, request: GenerationRequest) -> None:
         self.id = request.id
         self.prompt_tokens = 0
         self.truncated = 0
+        self.warnings: tuple[str, ...] = ()
         self.accepted: asyncio.Future[Accepted] = asyncio.get_running_loop().create_future()
         self._engine = engine
         self._deltas: deque[Delta] = deque()
@@ -143,6 +145,7 @@ class Engine:
             generation.cancel()
             raise
         generation.prompt_tokens, generation.truncated = accepted.prompt_tokens, accepted.truncated
+        generation.warnings = accepted.warnings
         return generation
 
     def cancel(self, id_: str) -> None:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
 from fox import errors
-from fox.engine.answer import Answer, Reason
+from fox.engine.answer import Answer, Reason, Words
+from fox.engine.constraint import Constraint
 from fox.engine.messages import Accepted, Cancel, Close, EngineStats, Refused, Stepped
-from fox.engine.model import Model, NoRoom
+from fox.engine.model import Matcher, Model, NoRoom
 from fox.engine.options import EngineOptions
 from fox.engine.tally import Tally
 from fox.engine.text import TextStream
-from fox.generation import Delta, Failure, GenerationRequest
+from fox.engine.thought import Thought
+from fox.generation import Delta, Failure, GenerationRequest, PromptPart
 from fox.kvcache import KVCache
-from fox.scheduler import Chunk, Limits, Scheduler, Step
+from fox.scheduler import Chunk, Limits, Sampled, Scheduler, Step
 
 SAMPLING_THREADS = 2
 RUNAWAY_CONTEXTS = (
@@ -27,10 +29,11 @@ RUNAWAY_CONTEXTS = (
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A tokenized request, or the error that tokenizing it met."""
+    """A tokenized request with its compiled grammar, or the error that they met."""
 
     request: GenerationRequest
     tokens: list[int] | errors.FoxError
+    matcher: Matcher | None = None
 
 
 Inbox = SimpleQueue[Arrival | Cancel | Close]
@@ -108,9 +111,28 @@ class StepLoop:
         )
         sampler = self._model.sampler(request.sampling, tokens, may_end=not request.ignore_eos)
         stop = (*request.stop, *(() if request.ignore_eos else self._spelled_ends()))
-        limit = self._limit(request, len(tokens))
-        self._answers[request.id] = Answer(request, scheduled, len(tokens), limit, sampler, TextStream(stop))
-        self._accepted.append(Accepted(request.id, len(tokens), truncated))
+        limit, words = self._limit(request, len(tokens)), Words(self._model, request)
+        answer = Answer(request, scheduled, len(tokens), limit, sampler, words, TextStream(stop))
+        answer.constraint = self._constraint(request, item.matcher, words)
+        answer.thought = self._thought(request)
+        self._answers[request.id] = answer
+        warnings = item.matcher.warnings if item.matcher else ()
+        self._accepted.append(Accepted(request.id, len(tokens), truncated, warnings))
+
+    def _constraint(
+        self, request: GenerationRequest, matcher: Matcher | None, words: Words
+    ) -> Constraint | None:
+        if not (grammar := request.grammar) or not matcher:
+            return None
+        opens = self._spelled(grammar.opens) if grammar.opens else []
+        return Constraint(grammar, matcher, words.piece, opens[0] if len(opens) == 1 else None)
+
+    def _thought(self, request: GenerationRequest) -> Thought | None:
+        return Thought(request.budget, self._spelled(request.budget.says)) if request.budget else None
+
+    def _spelled(self, text: str) -> list[int]:
+        """The tokens that the middle of an answer spells so."""
+        return self._model.tokenize((PromptPart(text, special=True),), begins=False)
 
     def _fit(self, request: GenerationRequest, tokens: list[int]) -> tuple[list[int], int]:
         """The prompt, cut in its middle where it is too long and may be cut; and how many tokens that cost."""
@@ -148,6 +170,7 @@ class StepLoop:
             if lost.seqs:
                 return
         self._sit(step)
+        prepared = [self._pool.submit(answer.prepare) for answer in self._bound(step)]
         try:
             with self._tally.part("decode"):
                 rows = self._model.decode(step.chunks)
@@ -158,10 +181,12 @@ class StepLoop:
         except errors.EngineFailed as error:
             self._fail(step.chunks, error)
             return
+        finally:
+            wait(prepared)
         with self._tally.part("sample"):
             sampled = self._sample(step, rows)
         with self._tally.part("emit"):
-            ended = [id_ for id_, tokens in sampled.items() if self._advance(id_, tokens)]
+            ended = [id_ for id_, came in sampled.items() if self._advance(id_, came)]
         self._scheduler.commit(step, sampled, ended, time.perf_counter() - began)
         self._roll(sampled)
 
@@ -173,7 +198,12 @@ class StepLoop:
         for id_, chunk in chunks.items():
             self._answers[id_].sit(chunk)
 
-    def _sample(self, step: Step, rows: list[int]) -> dict[str, list[int]]:
+    def _bound(self, step: Step) -> list[Answer]:
+        """Those of this step whose next token is not free: what may come is worked out beside the decode."""
+        answers = (self._answers[chunk.id] for chunk in step.chunks if chunk.wanted)
+        return [answer for answer in answers if answer.constraint]
+
+    def _sample(self, step: Step, rows: list[int]) -> dict[str, Sampled]:
         wanted = [(c, row) for c, row in zip(step.chunks, rows, strict=True) if c.wanted]
         outside = [pair for pair in wanted if not self._answers[pair[0].id].sampler.in_graph]
         sampled = dict(map(self._sample_one, (pair for pair in wanted if pair not in outside)))
@@ -184,19 +214,20 @@ class StepLoop:
         for chunk, _ in wanted:
             if chunk.id in failed:
                 self._fail([chunk], failed[chunk.id])
-        return {id_: tokens for id_, tokens in sampled.items() if isinstance(tokens, list)}
+        return {id_: came for id_, came in sampled.items() if isinstance(came, Sampled)}
 
-    def _sample_one(self, pair: tuple[Chunk, int]) -> tuple[str, list[int] | errors.FoxError]:
-        chunk, row = pair
+    def _sample_one(self, pair: tuple[Chunk, int]) -> tuple[str, Sampled | errors.FoxError]:
+        (chunk, row), answer = pair, self._answers[pair[0].id]
         try:
-            return chunk.id, self._answers[chunk.id].sample(chunk, row, self._model.is_end)
+            room = self._model.info.context_tokens - len(answer.scheduled.tokens)
+            return chunk.id, answer.sample(chunk, row, room)
         except errors.EngineFailed as error:
             return chunk.id, error
 
-    def _advance(self, id_: str, tokens: list[int]) -> bool:
+    def _advance(self, id_: str, came: Sampled) -> bool:
         """Add tokens to their answer; whether that ended it."""
         answer = self._answers[id_]
-        text, reason = answer.take(tokens, self._model)
+        text, reason = answer.take([*came.tokens, *came.forced])
         if reason:
             self._end(id_, reason, text)
         elif text:
@@ -265,8 +296,14 @@ def _refuse_impossible(request: GenerationRequest, vocab_tokens: int) -> None:
         raise errors.InvalidRequest("`max_tokens` must be at least 1", "max_tokens")
     for token, _ in request.sampling.logit_bias:
         if not 0 <= token < vocab_tokens:
-            message = f"token {token} is not in the vocabulary of {vocab_tokens}"
-            raise errors.InvalidRequest(message, "logit_bias")
+            raise _unknown_token(token, vocab_tokens, "logit_bias")
+    for token in request.tokens:
+        if not 0 <= token < vocab_tokens:
+            raise _unknown_token(token, vocab_tokens, "prompt")
+
+
+def _unknown_token(token: int, vocab_tokens: int, param: str) -> errors.InvalidRequest:
+    return errors.InvalidRequest(f"token {token} is not in the vocabulary of {vocab_tokens}", param)
 
 
 def _scheduler(model: Model, options: EngineOptions) -> Scheduler:

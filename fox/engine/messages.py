@@ -44,11 +44,13 @@ class LoadFailed(Struct, frozen=True, tag=True):
 
 
 class Accepted(Struct, frozen=True):
-    """The request is queued; its prompt has this many tokens, `truncated` more were cut from it."""
+    """The request is queued; its prompt has this many tokens, `truncated` more were cut from it. `warnings`: what of
+    its grammar is not honoured."""
 
     id: str
     prompt_tokens: int
     truncated: int = 0
+    warnings: tuple[str, ...] = ()
 
 
 class Refused(Struct, frozen=True):

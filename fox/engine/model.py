@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fox import errors
-from fox.generation import ModelInfo, PromptPart, Sampling, TokenLogprob
+from fox.generation import Grammar, ModelInfo, PromptPart, Sampling, TokenLogprob
 from fox.kvcache import Move, Shape
 from fox.scheduler import Chunk, Guesser
 
@@ -25,6 +28,47 @@ class Lost:
     keys: list[int]
 
 
+class Matcher(Protocol):
+    """One answer's way through a compiled grammar."""
+
+    warnings: tuple[str, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Nothing but the end may follow."""
+
+    def reset(self) -> None:
+        """Back to the grammar's start."""
+
+    def fill(self) -> None:
+        """Compute which tokens may come next. May run on another thread, nothing else beside it."""
+
+    def allows(self, token: int) -> bool:
+        """Whether this token may come next; after `fill`."""
+
+    def barred(self) -> NDArray[np.bool_]:
+        """Shape (vocabulary,): which tokens may not come next; after `fill`."""
+
+    def take(self, token: int) -> None:
+        """This token came. Raises EngineFailed where it was not allowed."""
+
+    def take_text(self, text: bytes) -> bool:
+        """This text came already; False where the grammar does not go so."""
+
+    def forced(self) -> list[int]:
+        """The tokens that must come next, as far as there is no choice."""
+
+
+class Filter(Protocol):
+    """What bars tokens from being chosen."""
+
+    def allows(self, token: int) -> bool:
+        """Whether this token may come next."""
+
+    def barred(self) -> NDArray[np.bool_]:
+        """Shape (vocabulary,): which tokens may not."""
+
+
 class Sampler(Protocol):
     """Chooses one answer's tokens, one after the other, and remembers what it chose."""
 
@@ -39,11 +83,19 @@ class Sampler(Protocol):
     def detach(self) -> None:
         """The answer has left its sequence."""
 
-    def sample(self, row: int, *, may_end: bool) -> int:
-        """The next token, from the logits that the last `decode` left for `row`. `may_end=False` bars EOG tokens."""
+    def sample(self, row: int, *, may_end: bool, only: Filter | None = None) -> int:
+        """The next token, from the logits that the last `decode` left for `row`. `may_end=False` bars EOG tokens,
+        `only` all but what it allows (neither while `in_graph`); then the row's logits are no longer what the model
+        left."""
 
-    def logprobs(self, row: int, token: int, rivals: int) -> TokenLogprob:
-        """What `token` had of the probability in `row`, and the likeliest `rivals`; not while `in_graph`."""
+    def accept(self, token: int) -> None:
+        """This token comes next, whatever the logits say."""
+
+    def logits(self, row: int) -> NDArray[np.float32]:
+        """A copy of what the model left for `row`, shape (vocabulary,); before `sample`, not while `in_graph`."""
+
+    def logprobs(self, logits: NDArray[np.float32], token: int, rivals: int) -> TokenLogprob:
+        """What `token` had of the probability, and the likeliest `rivals`."""
 
     def close(self) -> None:
         """Free what it holds. Idempotent."""
@@ -74,11 +126,18 @@ class Model(Protocol):
     def states(self) -> States:
         """What outlives it."""
 
-    def tokenize(self, prompt: Sequence[PromptPart]) -> list[int]:
-        """Token ids, BOS once where the vocabulary wants one. Control tokens only from special parts."""
+    def compile(self, grammar: Grammar) -> Matcher:
+        """Raises InvalidRequest where the grammar cannot be honoured. May run on another thread than the rest."""
+
+    def tokenize(self, prompt: Sequence[PromptPart], *, begins: bool = True) -> list[int]:
+        """Token ids, BOS once where the vocabulary wants one and the text begins here. Control tokens only from special
+        parts."""
 
     def piece(self, token: int) -> bytes:
         """The printable bytes of a token; nothing for control tokens."""
+
+    def control(self, spelling: str) -> int | None:
+        """The control token that is spelled so."""
 
     def is_end(self, token: int) -> bool:
         """Whether this token ends an answer (any EOG token, not the EOS only)."""

@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -17,6 +18,7 @@ from fox.engine import messages
 from fox.engine.loop import Arrival, Inbox, StepLoop
 from fox.engine.messages import Cancel, Close, LoadFailed, Ready, Start, Submit, ToChild, ToParent
 from fox.engine.model import Model
+from fox.generation import GenerationRequest
 
 
 def main(fd: int) -> None:
@@ -82,10 +84,15 @@ class Link:
 
 
 class Intake:
-    """Reads requests, tokenizes them (ctypes drops the GIL: decoding goes on) and puts them in the inbox."""
+    """Reads requests, tokenizes them (ctypes drops the GIL: decoding goes on) and puts them in the inbox.
+
+    A request with a grammar is compiled on a thread of its own, so that the requests behind it need not wait.
+    """
 
     def __init__(self, link: Link) -> None:
         self._link = link
+        self._compiler = ThreadPoolExecutor(1, thread_name_prefix="grammar")
+        self._compiling: set[str] = set()
         self.inbox: Inbox = SimpleQueue()
         self.model: Model | None = None
 
@@ -93,18 +100,37 @@ class Intake:
         while True:
             message = self._link.receive()
             if isinstance(message, Submit):
-                self.inbox.put(self._arrival(message))
+                self._take(message.request)
             elif isinstance(message, Cancel):
-                self.inbox.put(message)
+                self._cancel(message)
             elif isinstance(message, Close):
                 self.inbox.put(message)
                 return  # the end of the socket that follows must not cut off what is being saved
 
-    def _arrival(self, message: Submit) -> Arrival:
+    def _take(self, request: GenerationRequest) -> None:
+        if request.grammar:
+            self._compiling.add(request.id)
+            self._compiler.submit(self._compile, request)
+        else:
+            self.inbox.put(self._arrival(request))
+
+    def _cancel(self, message: Cancel) -> None:
+        """Never before what it cancels."""
+        if message.id in self._compiling:
+            self._compiler.submit(self.inbox.put, message)
+        else:
+            self.inbox.put(message)
+
+    def _compile(self, request: GenerationRequest) -> None:
+        self.inbox.put(self._arrival(request))
+        self._compiling.discard(request.id)
+
+    def _arrival(self, request: GenerationRequest) -> Arrival:
         assert self.model is not None
         try:
-            return Arrival(message.request, self.model.tokenize(message.request.prompt))
+            matcher = self.model.compile(request.grammar) if request.grammar else None
+            return Arrival(request, list(request.tokens) or self.model.tokenize(request.prompt), matcher)
         except errors.FoxError as error:
-            return Arrival(message.request, error)
+            return Arrival(request, error)
         except Exception as error:  # a prompt must not end the engine
-            return Arrival(message.request, errors.EngineFailed(f"tokenizing failed: {error}"))
+            return Arrival(request, errors.EngineFailed(f"tokenizing failed: {error}"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fox.kvcache import Move
 
@@ -20,6 +20,18 @@ class Chunk:
     start: int
     tokens: list[int]
     wanted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """What comes after a chunk: the tokens its logits gave (of a draft those it got right, and one more), then those
+    that had no choice."""
+
+    tokens: list[int]
+    forced: list[int] = field(default_factory=list)
+
+
+NOTHING = Sampled([])
 
 
 @dataclass(frozen=True, slots=True)

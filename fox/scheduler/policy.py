@@ -13,7 +13,7 @@ from fox.kvcache import KVCache
 from fox.scheduler.joining import checkpoint_at, waits
 from fox.scheduler.limits import Counts, Limits
 from fox.scheduler.pace import Pace
-from fox.scheduler.plan import Chunk, Step
+from fox.scheduler.plan import NOTHING, Chunk, Sampled, Step
 from fox.scheduler.sequence import MIDDLE_PRIORITY, Sequence, State
 from fox.scheduler.speculation import Guesser, Speculation
 
@@ -75,11 +75,10 @@ class Scheduler:
         return Step(self.cache.take_moves(), tuple(chunks))
 
     def commit(
-        self, step: Step, sampled: Mapping[str, list[int]], ended: Iterable[str] = (), elapsed_s: float = 0.0
+        self, step: Step, sampled: Mapping[str, Sampled], ended: Iterable[str] = (), elapsed_s: float = 0.0
     ) -> None:
-        """The step was computed in `elapsed_s`. `sampled`: the next tokens of each chunk that wanted any (with a draft,
-        those it got right and one more). `ended`: the requests whose answer is complete. A request cancelled since the
-        plan is passed over."""
+        """The step was computed in `elapsed_s`. `sampled`: the next tokens of each chunk that wanted any. `ended`: the
+        requests whose answer is complete. A request cancelled since the plan is passed over."""
         decodes = prompt_tokens = 0
         for chunk in step.chunks:
             sequence = self._by_id.get(chunk.id)
@@ -89,7 +88,7 @@ class Scheduler:
                 decodes += len(chunk.tokens)
             else:
                 prompt_tokens += len(chunk.tokens)
-            self._advance(sequence, chunk, sampled.get(chunk.id, []))
+            self._advance(sequence, chunk, sampled.get(chunk.id, NOTHING))
         self._served_tokens += prompt_tokens
         if elapsed_s:
             self.pace.learn(decodes, prompt_tokens, elapsed_s)
@@ -140,18 +139,17 @@ class Scheduler:
         assert all(s.state in (State.WAITING, State.SWAPPED) and s.seq is None for s in self._queue)
         assert all((s.swapped is not None) is (s.state is State.SWAPPED) for s in self._queue)
         assert all(s.state in (State.PREFILLING, State.DECODING) for s in self._running)
-        assert all(s.remaining == 1 for s in self._running if s.state is State.DECODING)
         assert all(s.remaining >= 1 for s in self._by_id.values())
 
     # what a step holds
 
     def _decodes(self) -> list[Chunk]:
-        """The next token of each decoding sequence, oldest first; the youngest runner yields for it."""
+        """What each decoding sequence said last, oldest first; the youngest runner yields for it."""
         self._guess()
         for sequence in list(self._running):
-            while sequence.seq is not None and not self._reserve(sequence, 1):
+            while sequence.seq is not None and not self._reserve(sequence, sequence.remaining):
                 self._preempt(self._running[-1])
-        return [self._chunk(s, 1) for s in self._running if s.state is State.DECODING]
+        return [self._chunk(s, s.remaining) for s in self._running if s.state is State.DECODING]
 
     def _reserve(self, sequence: Sequence, tokens: int) -> bool:
         assert sequence.seq is not None
@@ -228,9 +226,9 @@ class Scheduler:
 
     # what came of it
 
-    def _advance(self, sequence: Sequence, chunk: Chunk, sampled: list[int]) -> None:
+    def _advance(self, sequence: Sequence, chunk: Chunk, sampled: Sampled) -> None:
         drafted = max(0, chunk.wanted - 1)
-        right = len(sampled) - 1 if drafted else 0
+        right = len(sampled.tokens) - 1 if drafted else 0
         held = chunk.tokens[: len(chunk.tokens) - drafted + right]
         self.cache.advance(chunk.seq, held)
         sequence.computed = chunk.start + len(held)
@@ -239,7 +237,7 @@ class Scheduler:
         if sequence.computed == sequence.checkpoint_at:
             self.cache.checkpoint(chunk.seq)
         if chunk.wanted:
-            sequence.tokens += sampled
+            sequence.tokens += [*sampled.tokens, *sampled.forced]
             if sequence.state is State.PREFILLING:
                 sequence.become(State.DECODING)
 

@@ -29,8 +29,8 @@ TRANSITIONS: dict[State, frozenset[State]] = {
 class Sequence:
     """A request's tokens, prompt and answer in one list, and how many of them are in the KV memory.
 
-    `seq` is the id it holds in the KV memory while it runs. The last token of a decoding sequence is always the one
-    that was sampled and not computed yet: `computed == len(tokens) - 1`. `cached` of the prompt's tokens were found,
+    `seq` is the id it holds in the KV memory while it runs. Of a decoding sequence all is computed but the
+    tokens that came last: the one that was sampled, and those it forced. `cached` of the prompt's tokens were found,
     in `tier`. `arrived`: how many prompt tokens had been served to all when it came. `swapped`: the key of its saved
     state. `joins`: the sequence that computes a prefix both share, and how much of it.
     """

@@ -67,7 +67,8 @@ class Desk:
         self.prompts[id_] = text
         request = GenerationRequest(id_, self.parts(text), max_tokens=max_tokens, **more)
         self.said[id_] = Said()
-        self.inbox.put(Arrival(request, self.model.tokenize(request.prompt)))
+        matcher = self.model.compile(request.grammar) if request.grammar else None
+        self.inbox.put(Arrival(request, self.model.tokenize(request.prompt), matcher))
         return id_
 
     def step(self, times: int = 1) -> None:

@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from fox.errors import ContextExceeded, FoxError, InvalidRequest, QueueFull
 from fox.kvcache import KVCache, Shape, Share
-from fox.scheduler import Limits, Scheduler, State, Step
+from fox.scheduler import Limits, Sampled, Scheduler, State, Step
 from tests.kvcache.memory import Memory
 
 
@@ -21,7 +21,7 @@ def scheduler(
 def run(s: Scheduler, token: int = 9) -> Step:
     step = s.plan()
     assert step is not None
-    s.commit(step, {c.id: [token] for c in step.chunks if c.wanted})
+    s.commit(step, {c.id: Sampled([token]) for c in step.chunks if c.wanted})
     s.check()
     return step
 
@@ -157,7 +157,7 @@ def test_a_request_cancelled_between_plan_and_commit_is_passed_over() -> None:
     step = s.plan()
     assert step is not None
     s.cancel("a")
-    s.commit(step, {"a": [7]})
+    s.commit(step, {"a": Sampled([7])})
     s.check()
     assert s.idle
 
@@ -204,12 +204,12 @@ def test_while_somebody_decodes_a_chunk_fits_the_target() -> None:
     s = scheduler(chunk=1000, context=5000, blocks=5000)
     s.add("a", [1])
     run(s)
-    s.commit(s.plan(), {"a": [9]}, elapsed_s=0.02)  # type: ignore[arg-type]
+    s.commit(s.plan(), {"a": Sampled([9])}, elapsed_s=0.02)  # type: ignore[arg-type]
     s.add("b", list(range(10, 3000)))
     first = s.plan()
     assert first is not None
     assert len(first.chunks[1].tokens) == 32, "carefully at first"
-    s.commit(first, {"a": [9]}, elapsed_s=0.02 + 0.032)  # a prompt token costs 1 ms
+    s.commit(first, {"a": Sampled([9])}, elapsed_s=0.02 + 0.032)  # a prompt token costs 1 ms
     second = s.plan()
     assert second is not None
     assert len(second.chunks[1].tokens) == 200, "as many as fit 220 ms with the decode"
@@ -240,6 +240,16 @@ def test_a_shift_keeps_the_head_and_computes_the_rest_again() -> None:
     assert [(c.start, c.tokens) for c in run(s).chunks] == [(1, [4, 9])]
 
 
+def test_tokens_without_a_choice_are_computed_with_the_one_before_them() -> None:
+    s = scheduler()
+    s.add("a", [1, 2])
+    step = s.plan()
+    assert step is not None
+    s.commit(step, {"a": Sampled([3], [4, 5])})
+    s.check()
+    assert [(c.start, c.tokens, c.wanted) for c in run(s).chunks] == [(2, [3, 4, 5], 1)]
+
+
 def test_a_right_guess_gives_several_tokens_in_one_step_and_a_wrong_one_none_too_many() -> None:
     cache = KVCache(Shape(slots=2, blocks=40, block_size=2))
     s = Scheduler(cache, Limits(2, 60, spec_length=3))
@@ -248,7 +258,7 @@ def test_a_right_guess_gives_several_tokens_in_one_step_and_a_wrong_one_none_too
     step = s.plan()
     assert step is not None
     assert (step.chunks[0].tokens, step.chunks[0].wanted) == ([3, 4, 5, 1], 4)
-    s.commit(step, {"a": [4, 5, 7]})
+    s.commit(step, {"a": Sampled([4, 5, 7])})
     s.check()
     assert s._by_id["a"].tokens == [1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 7]
     assert (s.speculation.proposed, s.speculation.accepted) == (3, 2)
@@ -303,8 +313,8 @@ class SchedulerMachine(RuleBasedStateMachine):
         self.s.cancel(id_)
         del self.open[id_]
 
-    @rule(fits=st.booleans(), lost=st.booleans(), token=st.integers(0, 1))
-    def step(self, fits: bool, lost: bool, token: int) -> None:
+    @rule(fits=st.booleans(), lost=st.booleans(), token=st.integers(0, 1), force=st.integers(0, 3))
+    def step(self, fits: bool, lost: bool, token: int, force: int) -> None:
         step = self.s.plan()
         if step is None:
             assert not self.open
@@ -323,8 +333,10 @@ class SchedulerMachine(RuleBasedStateMachine):
                 assert past[: len(past) - len(drafted)] == self.open[chunk.id], (
                     "sampled after the whole of its past"
                 )
-                sampled[chunk.id] = self.verify(drafted, token)
-                self.open[chunk.id] += sampled[chunk.id]
+                tokens = self.verify(drafted, token)
+                room = max(0, 12 - len(self.open[chunk.id]) - len(tokens))
+                sampled[chunk.id] = Sampled(tokens, [1] * min(force, room))
+                self.open[chunk.id] += tokens + sampled[chunk.id].forced
         ended = [id_ for id_ in sampled if len(self.open[id_]) >= 12]
         self.s.commit(step, sampled, ended, elapsed_s=0.01)
         for id_ in ended:

@@ -10,21 +10,23 @@ from typing import Any
 
 import msgspec
 
+from fox.engine.constraint import FORCED_TOKENS
 from fox.engine.llama import geometry
 from fox.engine.llama.attention import flash_attention, k_type, kv_type, v_type
 from fox.engine.llama.batch import Batch
 from fox.engine.llama.bindings import lib
 from fox.engine.llama.devices import gpu_memory
 from fox.engine.llama.draft import DraftModel, Unfit
+from fox.engine.llama.grammar import Grammars
 from fox.engine.llama.log import LogTail
 from fox.engine.llama.sampler import LlamaSampler
 from fox.engine.llama.states import StateStore, identity
 from fox.engine.llama.vocabulary import Vocabulary
 from fox.engine.llama.weights import can_trim, context_params, header_value, load_weights
-from fox.engine.model import Lost, NoRoom
+from fox.engine.model import Lost, Matcher, NoRoom
 from fox.engine.options import EngineOptions
 from fox.errors import EngineFailed, ModelLoadFailed
-from fox.generation import ModelInfo, PromptPart, Sampling
+from fox.generation import Grammar, ModelInfo, PromptPart, Sampling
 from fox.kvcache import Drop, Forget, Move, Restore, Save, Shape, Share, Spill, Trim
 from fox.scheduler import Chunk, Guesser
 
@@ -40,6 +42,7 @@ class LlamaModel:
         self._options = options
         self._model = load_weights(name, path, self._log)
         self.vocab = Vocabulary(self._model)
+        self._grammars = Grammars(self.vocab)
         self._flash_attention = flash_attention(options, on_gpu=gpu_memory() is not None)
         self.states = StateStore(options.kv_dir, self._identity(path))
         layout = self._open_context()
@@ -48,11 +51,17 @@ class LlamaModel:
         self.info = self._describe(layout)
         self.guesser = self._open_draft(layout.context_tokens)
 
-    def tokenize(self, prompt: Sequence[PromptPart]) -> list[int]:
-        return self.vocab.tokenize(prompt)
+    def tokenize(self, prompt: Sequence[PromptPart], *, begins: bool = True) -> list[int]:
+        return self.vocab.tokenize(prompt, begins=begins)
 
     def piece(self, token: int) -> bytes:
         return self.vocab.piece(token)
+
+    def control(self, spelling: str) -> int | None:
+        return self.vocab.control(spelling)
+
+    def compile(self, grammar: Grammar) -> Matcher:
+        return self._grammars.compile(grammar)
 
     def is_end(self, token: int) -> bool:
         return token in self.vocab.end_tokens
@@ -167,9 +176,8 @@ class LlamaModel:
         params.swa_full = self._options.swa_full
         if layout:
             params.n_ctx, params.n_seq_max = layout.cells, layout.slots
-            params.n_batch = self._options.max_prefill_chunk + layout.parallel * (
-                1 + self._options.spec_draft_len
-            )
+            ahead = max(self._options.spec_draft_len, 0) + FORCED_TOKENS
+            params.n_batch = self._options.max_prefill_chunk + layout.parallel * (1 + ahead)
             params.n_ubatch = min(MICRO_BATCH_TOKENS, params.n_batch)
             params.kv_unified = not layout.lanes
         return params

@@ -8,11 +8,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fox.engine.llama.bindings import lib
 from fox.engine.llama.vocabulary import Vocabulary
+from fox.engine.model import Filter
 from fox.engine.sampling import Stage, runs_in_graph, stages
 from fox.generation import Sampling, TokenLogprob
+
+REMEMBERS = {"penalties", "dry", "mirostat", "mirostat_v2"}
+"""Samplers to which a token that was drawn and not taken makes a difference."""
 
 
 class LlamaSampler:
@@ -27,6 +32,7 @@ class LlamaSampler:
         self._chain = lib.llama_sampler_chain_init(lib.llama_sampler_chain_default_params())
         chain = stages(sampling, vocab.size, context_tokens)
         self._can_be = runs_in_graph(chain, biased=bool(sampling.logit_bias))
+        self._forgets = not {stage.name for stage in chain} & REMEMBERS
         if sampling.logit_bias:
             self._add(_logit_bias(sampling, vocab.size))
         for stage in chain:
@@ -55,19 +61,25 @@ class LlamaSampler:
             spent, self._chain = self._chain, lib.llama_sampler_clone(self._chain)
             lib.llama_sampler_free(spent)
 
-    def sample(self, row: int, *, may_end: bool) -> int:
-        """The next token from batch row `row`. `may_end=False` bars EOG tokens (not while attached)."""
+    def sample(self, row: int, *, may_end: bool, only: Filter | None = None) -> int:
+        """The next token from batch row `row`."""
+        if only is not None:
+            if self._forgets and only.allows(token := self._draw(row)) and (may_end or not self._ends(token)):
+                return token
+            self._bar(row, only.barred())
         if not may_end:
-            logits = lib.llama_get_logits_ith(self._ctx, row)
-            for end in self._vocab.end_tokens:
-                logits[end] = -math.inf
-        token: int = lib.llama_sampler_sample(self._chain, self._ctx, row)
-        return token
+            self._bar(row, list(self._vocab.end_tokens))
+        return self._draw(row)
 
-    def logprobs(self, row: int, token: int, rivals: int) -> TokenLogprob:
-        """The softmax of row `row`'s logits as the model left them, in float32."""
-        pointer = lib.llama_get_logits_ith(self._ctx, row)
-        logits = np.ctypeslib.as_array(pointer, (self._vocab.size,))
+    def accept(self, token: int) -> None:
+        lib.llama_sampler_accept(self._chain, token)
+
+    def logits(self, row: int) -> NDArray[np.float32]:
+        """A copy of what the model left for batch row `row`; shape (vocabulary,)."""
+        return self._logits(row).copy()
+
+    def logprobs(self, logits: NDArray[np.float32], token: int, rivals: int) -> TokenLogprob:
+        """The softmax of `logits`, in float32."""
         peak = logits.max()
         total = float(peak + np.log(np.exp(logits - peak).sum()))
         best = np.argpartition(logits, -rivals)[-rivals:] if rivals else logits[:0].astype(int)
@@ -75,6 +87,23 @@ class LlamaSampler:
         name = self._vocab.name
         top = tuple((name(int(rival)), float(logits[rival]) - total) for rival in best)
         return TokenLogprob(name(token), float(logits[token]) - total, top)
+
+    def _draw(self, row: int) -> int:
+        return int(lib.llama_sampler_sample(self._chain, self._ctx, row))
+
+    def _ends(self, token: int) -> bool:
+        return token in self._vocab.end_tokens
+
+    def _logits(self, row: int) -> NDArray[np.float32]:
+        return np.ctypeslib.as_array(lib.llama_get_logits_ith(self._ctx, row), (self._vocab.size,))
+
+    def _bar(self, row: int, tokens: NDArray[np.bool_] | list[int]) -> None:
+        """Tokens that may not come; where that leaves none, they may."""
+        logits = self._logits(row)
+        before = logits[tokens]
+        logits[tokens] = -math.inf
+        if logits.max() == -math.inf:
+            logits[tokens] = before
 
     def close(self) -> None:
         if self._chain:

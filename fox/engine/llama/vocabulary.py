@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 from fox.engine.llama.bindings import lib
@@ -27,10 +28,10 @@ class Vocabulary:
         self._pieces: dict[int, bytes] = {}
         self._unwritable = Unwritable(self) if _lacks_bytes(self) else None
 
-    def tokenize(self, prompt: Sequence[PromptPart]) -> list[int]:
+    def tokenize(self, prompt: Sequence[PromptPart], *, begins: bool = True) -> list[int]:
         tokens: list[int] = []
         for i, part in enumerate(prompt):
-            tokens += self._part(part, i == 0)
+            tokens += self._part(part, begins and i == 0)
         if tokens[:2] == [self.bos, self.bos]:  # the template wrote one already
             return tokens[1:]
         return tokens
@@ -44,6 +45,10 @@ class Vocabulary:
         """What a token prints, or how a control token is spelled."""
         return self.piece(token) or self.text(token).encode()
 
+    def control(self, spelling: str) -> int | None:
+        """The control token that is spelled so."""
+        return self._controls.get(spelling)
+
     def text(self, token: int) -> str:
         """How the vocabulary spells a token; "" for one it does not have."""
         raw = lib.llama_vocab_get_text(self.handle, token) if 0 <= token < self.size else b""
@@ -51,10 +56,13 @@ class Vocabulary:
 
     def control_tokens(self) -> tuple[str, ...]:
         """Every token that text only becomes when special tokens are parsed."""
+        return tuple(self._controls)
+
+    @cached_property
+    def _controls(self) -> dict[str, int]:
         mask = lib.LLAMA_TOKEN_ATTR_CONTROL | lib.LLAMA_TOKEN_ATTR_UNKNOWN
-        return tuple(
-            self.text(t) for t in range(self.size) if lib.llama_vocab_get_attr(self.handle, t) & mask
-        )
+        tokens = range(self.size)
+        return {self.text(t): t for t in tokens if lib.llama_vocab_get_attr(self.handle, t) & mask}
 
     def _part(self, part: PromptPart, first: bool) -> list[int]:
         if self._unwritable is None:
