@@ -107,7 +107,11 @@ class StepLoop:
         _refuse_impossible(request, info.vocab_tokens)
         tokens, truncated = self._fit(request, item.tokens)
         scheduled = self._scheduler.add(
-            request.id, tokens, priority=request.priority, reuse=request.cache_prompt
+            request.id,
+            tokens,
+            priority=request.priority,
+            reuse=request.cache_prompt,
+            hint=self._spelled(request.prediction) if request.prediction else None,
         )
         sampler = self._model.sampler(request.sampling, tokens, may_end=not request.ignore_eos)
         stop = (*request.stop, *(() if request.ignore_eos else self._spelled_ends()))
@@ -308,7 +312,6 @@ def _unknown_token(token: int, vocab_tokens: int, param: str) -> errors.InvalidR
 
 def _scheduler(model: Model, options: EngineOptions) -> Scheduler:
     """The scheduler and cache that fit a loaded model."""
-    guesses = options.speculative or model.guesser is not None
     limits = Limits(
         parallel=model.info.parallel,
         context_tokens=model.info.context_tokens,
@@ -316,6 +319,6 @@ def _scheduler(model: Model, options: EngineOptions) -> Scheduler:
         queue_depth=options.max_queue_depth,
         step_target_s=options.step_target_ms / 1000,
         spec_ngram=options.spec_ngram if options.speculative else 0,
-        spec_length=options.spec_draft_len if guesses and model.info.can_trim else 0,
+        spec_length=options.spec_draft_len if model.info.can_trim else 0,
     )
     return Scheduler(KVCache(model.shape), limits, model.guesser)

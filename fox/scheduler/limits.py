@@ -12,8 +12,8 @@ class Limits:
     """`parallel` sequences at once, `context_tokens` for prompt and answer of one request together, `prefill_chunk`
     prompt tokens a step, `queue_depth` waiting requests (0: no bound), `step_target_s` by which
     prompts may delay a step while somebody is decoding.
-    `spec_length` drafted tokens (0: no speculation), by lookup of the last `spec_ngram` (0: no lookup), while at most
-    `spec_parallel` run."""
+    `spec_length` drafted tokens (0: no speculation), by a hint, by lookup of the last `spec_ngram` (0: no lookup), or
+    by a model, while at most `spec_parallel` run."""
 
     parallel: int
     context_tokens: int

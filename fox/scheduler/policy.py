@@ -48,15 +48,24 @@ class Scheduler:
         return not self._by_id
 
     def add(
-        self, id_: str, tokens: list[int], *, priority: int = MIDDLE_PRIORITY, reuse: bool = True
+        self,
+        id_: str,
+        tokens: list[int],
+        *,
+        priority: int = MIDDLE_PRIORITY,
+        reuse: bool = True,
+        hint: list[int] | None = None,
     ) -> Sequence:
-        """Queue a prompt. Raises ContextExceeded, QueueFull, and InvalidRequest for an empty one or a known id."""
+        """Queue a prompt. `hint`: tokens that the answer may well repeat. Raises ContextExceeded, QueueFull, and
+        InvalidRequest for an empty one or a known id."""
         if id_ in self._by_id:
             raise InvalidRequest(f"a request with the id `{id_}` is running", "id")
         self.limits.refuse(tokens, len(self._by_id))
         sequence = Sequence(id_, tokens, priority, reuse, self._served_tokens)
         self._queue.append(sequence)
         self._by_id[id_] = sequence
+        if hint:
+            self.speculation.hint(sequence, hint)
         return sequence
 
     def cancel(self, id_: str) -> None:

@@ -12,6 +12,7 @@ WORTHWHILE = 0.3  # of the guessed tokens must be right
 PAUSE_STEPS = 32
 
 
+HINT_NGRAM = 3
 Guesser = Callable[[list[tuple[str, list[int], int]]], list[list[int]]]
 """Asked `(id, tokens, length)` of several sequences, it guesses up to `length` tokens for each."""
 
@@ -33,6 +34,25 @@ class Lookup:
         self._upto = max(self._upto, len(tokens))
         at = self._seen.get(tuple(tokens[-self._n :]))
         return tokens[at : at + length] if at is not None else []
+
+
+class Hint:
+    """A text that the answer may well repeat, given from outside: what follows the answer's last tokens in it."""
+
+    def __init__(self, tokens: list[int]) -> None:
+        self._tokens = tokens
+        self._after = {
+            tuple(tokens[end - n : end]): end
+            for n in range(1, HINT_NGRAM + 1)
+            for end in range(len(tokens) - 1, n - 1, -1)
+        }
+
+    def guess(self, said: list[int], length: int) -> list[int]:
+        """Up to `length` tokens after the longest of the last n-grams of `said` that is known."""
+        for n in range(min(HINT_NGRAM, len(said)), 0, -1):
+            if (at := self._after.get(tuple(said[-n:]))) is not None:
+                return self._tokens[at : at + length]
+        return []
 
 
 class Trust:
@@ -63,8 +83,13 @@ class Speculation:
         self._length = length
         self._model = model
         self._of: dict[str, tuple[Lookup, Trust]] = {}
+        self._hints: dict[str, tuple[Hint, int]] = {}
         self.proposed = 0
         self.accepted = 0
+
+    def hint(self, sequence: Sequence, tokens: list[int]) -> None:
+        """What follows the sequence's prompt may well be like `tokens`."""
+        self._hints[sequence.id] = Hint(tokens), len(sequence.tokens)
 
     def guess(self, sequences: Iterable[Sequence], context_tokens: int) -> None:
         """Give each of these decoding sequences its draft."""
@@ -74,13 +99,19 @@ class Speculation:
             length = min(self._length, context_tokens - len(sequence.tokens))
             if not trust.step() or length < 1:
                 continue
-            sequence.draft = lookup.guess(sequence.tokens, length)
+            sequence.draft = self._hinted(sequence, length) or lookup.guess(sequence.tokens, length)
             if not sequence.draft:
                 asked.append((sequence, length))
         if asked and self._model:
             guesses = self._model([(sequence.id, sequence.tokens, length) for sequence, length in asked])
             for (sequence, length), guess in zip(asked, guesses, strict=True):
                 sequence.draft = guess[:length]
+
+    def _hinted(self, sequence: Sequence, length: int) -> list[int]:
+        if not (found := self._hints.get(sequence.id)):
+            return []
+        hint, begins = found
+        return hint.guess(sequence.tokens[max(begins, len(sequence.tokens) - HINT_NGRAM) :], length)
 
     def judge(self, id_: str, guessed: int, right: int) -> None:
         """`right` of `guessed` tokens were."""
@@ -91,3 +122,4 @@ class Speculation:
     def forget(self, id_: str) -> None:
         """Its text has changed or ended."""
         self._of.pop(id_, None)
+        self._hints.pop(id_, None)

@@ -267,6 +267,22 @@ def test_a_right_guess_gives_several_tokens_in_one_step_and_a_wrong_one_none_too
     assert (again.chunks[0].start, again.chunks[0].tokens[0]) == (10, 7)
 
 
+def test_a_hint_is_followed_from_where_the_answer_meets_it() -> None:
+    cache = KVCache(Shape(slots=2, blocks=40, block_size=2))
+    s = Scheduler(cache, Limits(2, 60, spec_length=3, spec_ngram=0))
+    s.add("a", [1, 2, 3], hint=[5, 6, 7, 8, 9])
+    s.add("b", [4])
+    run(s, token=6)
+    step = s.plan()
+    assert step is not None
+    assert {c.id: (c.tokens, c.wanted) for c in step.chunks} == {"a": ([6, 7, 8, 9], 4), "b": ([6], 1)}
+    s.commit(step, {"a": Sampled([7, 4]), "b": Sampled([4])})
+    s.check()
+    step = s.plan()
+    assert step is not None
+    assert [c.tokens for c in step.chunks] == [[4], [4]], "a has left what was foretold"
+
+
 class SchedulerMachine(RuleBasedStateMachine):
     """Whatever arrives, leaves, fails to fit and is lost, over every kind of memory: each token is sampled after the
     whole of its own past, and every request ends once."""
@@ -297,11 +313,12 @@ class SchedulerMachine(RuleBasedStateMachine):
         tokens=st.lists(st.integers(0, 1), max_size=13),
         priority=st.sampled_from([0, 128, 255]),
         reuse=st.booleans(),
+        hint=st.lists(st.integers(0, 1), max_size=4),
     )
-    def add(self, tokens: list[int], priority: int, reuse: bool) -> None:
+    def add(self, tokens: list[int], priority: int, reuse: bool, hint: list[int]) -> None:
         self.count += 1
         try:
-            self.s.add(str(self.count), list(tokens), priority=priority, reuse=reuse)
+            self.s.add(str(self.count), list(tokens), priority=priority, reuse=reuse, hint=hint)
         except FoxError:
             return
         self.open[str(self.count)] = tokens
