@@ -169,7 +169,8 @@ class Delta(Struct, frozen=True):
 
 
 class ModelInfo(Struct, frozen=True):
-    """What a loaded model is and can do. Sizes in bytes and tokens; `chat_template` is the GGUF's own, or None."""
+    """What a loaded model is and can do. Sizes in bytes and tokens; `chat_template` is the GGUF's own, or None.
+    `control_ids` are the ids of `control_tokens`."""
 
     name: str
     architecture: str
@@ -183,6 +184,7 @@ class ModelInfo(Struct, frozen=True):
     bos: str
     eos: str
     control_tokens: tuple[str, ...]
+    control_ids: tuple[int, ...] = ()
     end_tokens: tuple[str, ...] = ()
     can_trim: bool = True
     layout: str = "pool"

@@ -185,12 +185,15 @@ class Answer:
         raise EngineFailed("the answer ended without a finish")
 
     def _notes(self) -> dict[str, str]:
-        """Nothing is dropped from a prompt without a signal."""
-        first = self._generations[0]
-        if not first.truncated:
-            return {}
-        log.warning("%d tokens were cut from the prompt of `%s`", first.truncated, first.id)
-        return {"x-fox-truncated": str(first.truncated)}
+        """Nothing is dropped from a prompt or a schema without a signal."""
+        first, notes = self._generations[0], {}
+        if first.truncated:
+            log.warning("%d tokens were cut from the prompt of `%s`", first.truncated, first.id)
+            notes["x-fox-truncated"] = str(first.truncated)
+        if first.warnings:
+            log.warning("the grammar of `%s` is not honoured whole: %s", first.id, "; ".join(first.warnings))
+            notes["x-fox-warning"] = "; ".join(first.warnings).encode("ascii", "replace").decode()
+        return notes
 
     def _checked(self, finish: Finish) -> Finish:
         if finish.failure:

@@ -9,8 +9,11 @@ from dataclasses import dataclass
 class ApiOptions:
     """`system_prompt` is said first in a conversation that has no system message ("": nothing is). `version` is the
     Ollama version that `/api/version` reports; clients refuse to work below floors of their own. `max_body_mb`: the
-    largest body that is read, in MiB."""
+    largest body that is read, in MiB. `reasoning_format`: `separate` tells thoughts beside the text, `none` leaves
+    them in it as the model wrote them. `tool_call_parser`: the family of all calls ("": each by its template)."""
 
     system_prompt: str = ""
     version: str = "0.35.0"
     max_body_mb: int = 64
+    reasoning_format: str = "separate"
+    tool_call_parser: str = ""

@@ -1,23 +1,22 @@
-"""Each engine's chat template, compiled once: compiling takes 5 ms, rendering 0.15."""
+"""Each engine's way of talking, made once: compiling its template takes 5 ms, rendering 0.15."""
 
 from __future__ import annotations
 
 from weakref import WeakKeyDictionary
 
-from fox.chat import FALLBACK_TEMPLATE, ChatTemplate
+from fox.chat import ChatModel
 from fox.engine import Engine
 
 
 class Templates:
-    """Forgets an engine's template together with the engine."""
+    """Forgets an engine's template together with the engine. `parser`: the family of its tool calls ("": by itself)."""
 
-    def __init__(self) -> None:
-        self._compiled: WeakKeyDictionary[Engine, ChatTemplate] = WeakKeyDictionary()
+    def __init__(self, parser: str = "") -> None:
+        self._parser = parser or None
+        self._models: WeakKeyDictionary[Engine, ChatModel] = WeakKeyDictionary()
 
-    def of(self, engine: Engine) -> ChatTemplate:
+    def of(self, engine: Engine) -> ChatModel:
         """Raises InvalidRequest if the model's template does not compile."""
-        if engine not in self._compiled:
-            info = engine.info
-            source = FALLBACK_TEMPLATE if info.chat_template is None else info.chat_template
-            self._compiled[engine] = ChatTemplate(source, info.bos, info.eos, info.control_tokens)
-        return self._compiled[engine]
+        if engine not in self._models:
+            self._models[engine] = ChatModel(engine.info, self._parser)
+        return self._models[engine]

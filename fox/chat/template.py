@@ -22,14 +22,8 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from fox.errors import InvalidRequest
 from fox.generation import PromptPart
 
-FALLBACK_TEMPLATE = (
-    "{% for message in messages %}{{ '<|im_start|>' + message.role + '\n' + (message.content or '') + '<|im_end|>\n' }}"
-    "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
-)
-"""ChatML, for models that bring no template."""
-
-OPEN, CLOSE = "\ufdd0", "\ufdd1"
-_FENCES = re.compile(f"[{OPEN}{CLOSE}]")
+OPEN, CLOSE, CUT = "\ufdd0", "\ufdd1", "\ufdd2"
+_FENCES = re.compile(f"[{OPEN}{CLOSE}{CUT}]")
 _TAKES_PARTS = re.compile(r"content('\]|\"\])?\s+is\s+(not\s+)?(string|iterable|sequence)")
 
 
@@ -57,18 +51,25 @@ class ChatTemplate:
         messages: Sequence[Mapping[str, Any]],
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
+        documents: Sequence[Mapping[str, Any]] | None = None,
         add_generation_prompt: bool = True,
+        continues: bool = False,
         kwargs: Mapping[str, Any] | None = None,
     ) -> tuple[PromptPart, ...]:
-        """The prompt in parts. Raises InvalidRequest naming `messages` where the template refuses the conversation."""
+        """The prompt in parts. `continues`: it ends where the last message does, which is not over.
+
+        Raises InvalidRequest naming `messages` where the template refuses the conversation.
+        """
         values = {
             **self._specials,
             **(self._fence(dict(kwargs)) if kwargs else {}),
             "messages": [self._message(m) for m in messages],
             "tools": self._fence(list(tools)) if tools else None,
-            "documents": None,
-            "add_generation_prompt": add_generation_prompt,
+            "documents": self._fence(list(documents)) if documents else None,
+            "add_generation_prompt": add_generation_prompt and not continues,
         }
+        if continues:
+            values["messages"][-1]["content"] = f"{values['messages'][-1].get('content') or ''}{CUT}"
         try:
             text = self._template.render(values)
         except InvalidRequest:
@@ -77,7 +78,7 @@ class ChatTemplate:
             raise InvalidRequest(
                 f"the model's chat template refused the messages: {error}", "messages"
             ) from error
-        return self._parts(text)
+        return self._parts(text.rpartition(CUT)[0] if continues else text)
 
     def _message(self, message: Mapping[str, Any]) -> dict[str, Any]:
         plain = dict(message)

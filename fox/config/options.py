@@ -151,5 +151,15 @@ OPTIONS: tuple[Option, ...] = (
     Option("context_keep", whole_from(0), 0, "first tokens that a rolling window keeps", "engine"),
     Option("threads", COUNT, None, "threads to compute with [default: physical cores]", "engine", True),
     Option("system_prompt", TEXT, "", "said first in a conversation that has no system message", "api", True),
+    Option(
+        "reasoning_format",
+        one_of("separate", "none"),
+        "separate",
+        "thoughts as `reasoning_content`, or left in the text",
+        "api",
+    ),
+    Option(
+        "tool_call_parser", TEXT, "", "family of the models' tool calls [default: by the template]", "api"
+    ),
     Option("max_body_mb", COUNT, 64, "largest request that is read, in MiB", "api"),
 )

@@ -31,7 +31,7 @@ class Constraint:
         self._longest = max(map(len, self._starts), default=0)
         self._tail = b""
         self._filled = False
-        self.in_force = not self._starts or opens is not None
+        self.in_force = not self._starts or grammar.opens is not None
 
     @property
     def complete(self) -> bool:

@@ -14,7 +14,10 @@ from fox.errors import FoxError, ModelNotFound
 from fox.generation import Delta, Failure, Finish, GenerationRequest, ModelInfo, TokenLogprob, Usage
 from fox.registry import ModelEntry
 
-TEMPLATE = "{% for m in messages %}{{ m.role }}:{{ m.content }}\n{% endfor %}"
+TEMPLATE = (
+    "{% if tools %}{{ tools | tojson }}\n{% endif %}"
+    "{% for m in messages %}{{ m.role }}:{{ m.content }}\n{% endfor %}"
+)
 INFO = ModelInfo(
     name="tiny",
     architecture="fake",
@@ -40,6 +43,7 @@ class FakeGeneration:
         self.id = request.id
         self.prompt_tokens = 7
         self.truncated = 0
+        self.warnings: tuple[str, ...] = ()
         self.logprobs: tuple[TokenLogprob, ...] = ()
         self.cancels = 0
         self.cancelled = asyncio.Event()
@@ -93,6 +97,7 @@ class FakeEngine:
         self.refusal: Exception | None = None
         self.logprobs: tuple[TokenLogprob, ...] = ()
         self.truncates = 0
+        self.warnings: tuple[str, ...] = ()
         self.accepts = asyncio.Event()
         self.accepts.set()
         self.asked = asyncio.Event()
@@ -113,6 +118,7 @@ class FakeEngine:
         generation = FakeGeneration(request)
         generation.logprobs = self.logprobs
         generation.truncated = self.truncates
+        generation.warnings = self.warnings
         if self.says is not None:
             generation.say(*self.says, finish=self.finish)
         self.generations.put_nowait(generation)

@@ -51,7 +51,9 @@ async def test_an_answer_has_every_field_of_the_dialect(client: httpx2.AsyncClie
             "completion_tokens": 3,
             "total_tokens": 10,
             "prompt_tokens_details": {"cached_tokens": 2},
+            "completion_tokens_details": {"reasoning_tokens": 0},
         },
+        "service_tier": "default",
     }
 
 
@@ -129,7 +131,7 @@ async def test_null_is_the_same_as_absent(client: httpx2.AsyncClient, engine: Fa
 HARMLESS: list[dict[str, Any]] = [
     {"tools": []},
     {"tools": [], "tool_choice": "auto"},
-    {"tools": [{"type": "function"}], "tool_choice": "none"},
+    {"tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": "none"},
     {"functions": []},
     {"n": 1},
     {"response_format": {"type": "text"}},
@@ -222,7 +224,7 @@ CONVERSATIONS: list[tuple[list[dict[str, Any]], str]] = [
     ([{"role": "user", "content": ""}], "user:\n"),
     ([{"role": "user", "content": []}], "user:\n"),
     ([{"role": "function", "name": "f", "content": "1"}], "tool:1\n"),
-    ([{"role": "tool", "tool_call_id": "c", "content": None}], "tool:\n"),
+    ([{"role": "tool", "content": None}], "tool:\n"),
     ([{"role": "assistant", "content": None}], "assistant:\n"),
     (
         [{"role": "assistant", "content": None, "tool_calls": [{"id": "c", "function": {"name": "f"}}]}],
@@ -240,7 +242,7 @@ async def test_messages_become_the_prompt(
 
 async def test_a_template_gets_tool_calls_and_names(client: httpx2.AsyncClient, engine: FakeEngine) -> None:
     template = (
-        "{% for m in messages %}{{ m.name is defined }}"
+        "{% if tools %}{% endif %}{% for m in messages %}{{ m.name is defined }}"
         "{% for call in m.tool_calls or [] %}{{ call.function.arguments.x }}{% endfor %}{% endfor %}"
     )
     engine.info = msgspec.structs.replace(engine.info, chat_template=template)
@@ -280,8 +282,8 @@ async def test_a_template_is_compiled_once_an_engine(
     from fox.api import templates
 
     compiled = []
-    plain = templates.ChatTemplate
-    monkeypatch.setattr(templates, "ChatTemplate", lambda *a: compiled.append(a) or plain(*a))
+    plain = templates.ChatModel
+    monkeypatch.setattr(templates, "ChatModel", lambda *a: compiled.append(a) or plain(*a))
     await ask(client)
     await ask(client)
     assert len(compiled) == 1

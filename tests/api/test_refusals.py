@@ -18,8 +18,17 @@ pytestmark = pytest.mark.anyio
 USER = {"role": "user", "content": "hi"}
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
 AUDIO = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
-NOT_YET = "not supported yet"
+TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
 ABSENT = object()
+
+
+def tool(**fields: Any) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": "f", **fields}}
+
+
+def json_schema(schema: Any) -> dict[str, Any]:
+    return {"type": "json_schema", "json_schema": {"schema": schema}}
+
 
 # field, value, the param that is named (None: the field itself), a part of the message
 FIELDS: list[tuple[str, Any, str | None, str]] = [
@@ -44,8 +53,8 @@ FIELDS: list[tuple[str, Any, str | None, str]] = [
     ("messages", [{"role": "user", "content": {"text": "x"}}], "messages[0].content", "valid string"),
     ("messages", [{"role": "user", "content": ["x"]}], "messages[0].content[0]", "object"),
     ("messages", [{"role": "user", "content": [{"type": "text"}]}], "messages[0].content[0].text", "is required"),
-    ("messages", [{"role": "user", "content": [IMAGE]}], "messages[0].content[0].type", "supported yet"),
-    ("messages", [USER, {"role": "user", "content": [AUDIO]}], "messages[1].content[0].type", "supported yet"),
+    ("messages", [{"role": "user", "content": [IMAGE]}], "messages[0].content[0].type", "type `text`"),
+    ("messages", [USER, {"role": "user", "content": [AUDIO]}], "messages[1].content[0].type", "type `text`"),
     ("messages", [USER | {"name": 5}], "messages[0].name", "valid string"),
     ("messages", [USER | {"tool_calls": "f"}], "messages[0].tool_calls", "valid array"),
     ("messages", [USER | {"tool_calls": [{}]}], "messages[0].tool_calls[0].function", "is required"),
@@ -103,23 +112,64 @@ FIELDS: list[tuple[str, Any, str | None, str]] = [
     ("n", 9, None, "less than or equal to 8"),
     ("n", 0, None, "greater than or equal to 1"),
     ("n", True, None, "valid integer"),
-    ("tools", [{"type": "function", "function": {"name": "f"}}], None, NOT_YET),
     ("tools", {}, None, "valid array"),
     ("tools", ["f"], "tools[0]", "object"),
+    ("tools", [{}], "tools[0].type", "is required"),
+    ("tools", [{"type": "function"}], "tools[0].function", "is required"),
+    ("tools", [{"type": "function", "function": {}}], "tools[0].function.name", "is required"),
+    ("tools", [{"type": "function", "function": {"name": ""}}], "tools[0].function.name", "at least 1 character"),
+    ("tools", [{"type": "function", "function": {"name": "a b"}}], "tools[0].function.name", "match pattern"),
+    ("tools", [{"type": "function", "function": {"name": "f\n"}}], "tools[0].function.name", "match pattern"),
+    ("tools", [{"type": "function", "function": {"name": 5}}], "tools[0].function.name", "valid string"),
+    ("tools", [TOOL, {"type": "web_search"}], "tools[1].type", "'function'"),
+    ("tools", [tool(parameters=[])], "tools[0].function.parameters", "object"),
+    ("tools", [tool(strict=1)], "tools[0].function.strict", "valid boolean"),
+    ("tools", [TOOL, TOOL], None, "named `f`"),
+    ("parallel_tool_calls", "no", None, "valid boolean"),
+    ("reasoning_effort", "huge", None, "'low'"),
+    ("reasoning_effort", 5, None, "'low'"),
+    ("reasoning", "high", None, "object"),
+    ("think", "yes", None, "'low'"),
+    ("think", 1, None, "valid boolean"),
+    ("reasoning_budget", -2, None, "greater than or equal to -1"),
+    ("chat_template_kwargs", [], None, "object"),
+    ("prediction", {"type": "content"}, "prediction.content", "is required"),
+    ("prediction", "text", None, "object"),
+    ("stop_token_ids", ["a"], "stop_token_ids[0]", "valid integer"),
+    ("stop_token_ids", [-1], "stop_token_ids[0]", "greater than or equal to 0"),
+    ("options", [], None, "object"),
+    ("options", {"temperature": "hot"}, "options.temperature", "valid number"),
+    ("options", {"num_predict": "5"}, "options.num_predict", "valid integer"),
+    ("id", "a b", None, "match pattern"),
+    ("id", "", None, "at least 1 character"),
+    ("guided_choice", [], None, "at least 1 item"),
+    ("guided_choice", [5], "guided_choice[0]", "valid string"),
+    ("guided_json", "{", None, "not valid JSON"),
+    ("guided_json", "[1]", None, "a JSON object"),
+    ("guided_json", 5, None, "valid string"),
+    ("guided_regex", 5, None, "valid string"),
+    ("structured_outputs", "json", None, "object"),
+    ("structured_outputs", {"regex": "a", "json": {}}, "structured_outputs.regex", "already"),
+    ("grammar", {}, None, "valid string"),
+    ("json_schema", "{}", None, "object"),
+    ("timings_per_token", "yes", None, "valid boolean"),
+    ("continue_final_message", True, None, "from the assistant"),
     ("tool_choice", "required", None, "no `tools`"),
     ("tool_choice", {"type": "function", "function": {"name": "f"}}, None, "no `tools`"),
     ("tool_choice", "sometimes", None, "'auto'"),
     ("tool_choice", 5, None, "'auto'"),
-    ("functions", [{"name": "f"}], None, NOT_YET),
-    ("response_format", {"type": "json_object"}, None, NOT_YET),
-    ("response_format", {"type": "json_schema", "json_schema": {}}, None, NOT_YET),
+    ("functions", [{"name": "f"}], None, "`tools`"),
+    ("response_format", {"type": "xml"}, "response_format.type", "'json_object'"),
+    ("response_format", {"type": "json_schema"}, "response_format.json_schema", "is required"),
+    ("response_format", {"type": "json_schema", "json_schema": []}, "response_format.json_schema", "object"),
+    ("response_format", json_schema(5), "response_format.json_schema.schema", "object"),
     ("response_format", {}, "response_format.type", "is required"),
     ("response_format", "json", None, "object"),
     ("logprobs", 5, None, "valid boolean"),
     ("top_logprobs", 3, None, "`logprobs` must be true"),
     ("top_logprobs", 21, None, "less than or equal to 20"),
-    ("modalities", ["text", "audio"], None, NOT_YET),
-    ("modalities", ["audio"], None, NOT_YET),
+    ("modalities", ["text", "audio"], None, "nothing but `text`"),
+    ("modalities", ["audio"], None, "nothing but `text`"),
     ("modalities", "text", None, "valid array"),
 ]  # fmt: skip
 

@@ -87,6 +87,7 @@ async def test_a_usage_chunk_comes_only_when_asked_for(app: Starlette) -> None:
         "completion_tokens": 3,
         "total_tokens": 10,
         "prompt_tokens_details": {"cached_tokens": 2},
+        "completion_tokens_details": {"reasoning_tokens": 0},
     }
 
 

@@ -15,17 +15,11 @@ FIELD = re.compile(r"[A-Za-z_]\w{0,63}", re.ASCII)
 
 Check = tuple[str, str, Callable[[ChatRequest], bool]]
 
-# What this release cannot honour is refused: an answer that ignores it would be taken for one that does not.
-NOT_YET: tuple[Check, ...] = (
-    ("tools", "tool calls are", lambda r: bool(r.tools) and r.tool_choice != "none"),
-    ("functions", "function calls are", lambda r: bool(r.functions)),
-    ("response_format", "any type but `text` is", lambda r: bool(r.response_format) and not _is_text(r)),
-    ("modalities", "anything but `text` is", lambda r: not set(r.modalities or ()) <= {"text"}),
+# What cannot be honoured is refused: an answer that ignores it would be taken for one that does not.
+REFUSED: tuple[Check, ...] = (
+    ("functions", "it has given way to `tools`", lambda r: bool(r.functions)),
+    ("modalities", "the model writes nothing but `text`", lambda r: not set(r.modalities or ()) <= {"text"}),
 )
-
-
-def _is_text(request: ChatRequest) -> bool:
-    return request.response_format is not None and request.response_format.type == "text"
 
 
 def parse(body: bytes) -> ChatRequest:
@@ -34,20 +28,44 @@ def parse(body: bytes) -> ChatRequest:
         request = ChatRequest.model_validate_json(body)
     except ValidationError as error:
         raise _refusal(error.errors(include_url=False, include_input=False)[0]) from None
-    for param, what, asked in NOT_YET:
+    for param, why, asked in REFUSED:
         if asked(request):
-            raise InvalidRequest(f"`{param}`: {what} not supported yet", param)
+            raise InvalidRequest(f"`{param}`: {why}", param)
     _check_together(request)
     return request
 
 
 def _check_together(request: ChatRequest) -> None:
-    if not request.tools and request.tool_choice not in (None, "none", "auto"):
-        raise InvalidRequest("`tool_choice`: there are no `tools` to choose from", "tool_choice")
+    _check_tools(request)
+    _check_results(request)
+    if request.continue_final_message and request.messages[-1].role != "assistant":
+        raise InvalidRequest(
+            "`continue_final_message`: the last message is not from the assistant", "continue_final_message"
+        )
     if request.top_logprobs and not request.logprobs:
         raise InvalidRequest("`top_logprobs`: `logprobs` must be true beside it", "top_logprobs")
     if request.limit is not None and (request.min_tokens or 0) > request.limit:
         raise InvalidRequest("`min_tokens`: input should not be more than the most tokens", "min_tokens")
+
+
+def _check_tools(request: ChatRequest) -> None:
+    names = [tool.function.name for tool in request.tools or ()]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise InvalidRequest(f"`tools`: two of them are named `{twice}`", "tools")
+    if not names and request.tool_choice not in (None, "none", "auto"):
+        raise InvalidRequest("`tool_choice`: there are no `tools` to choose from", "tool_choice")
+
+
+def _check_results(request: ChatRequest) -> None:
+    """A result that has an id is that of a call before it."""
+    called: set[str] = set()
+    for at, message in enumerate(request.messages):
+        called |= {call.id for call in message.tool_calls or () if call.id}
+        if message.role == "tool" and message.tool_call_id and message.tool_call_id not in called:
+            field = f"messages[{at}].tool_call_id"
+            raise InvalidRequest(
+                f"`{field}`: no call before it has the id `{message.tool_call_id[:64]}`", field
+            )
 
 
 def _refusal(error: ErrorDetails) -> InvalidRequest:

@@ -1,43 +1,36 @@
-"""An answer in OpenAI's words: chunks of a stream, or one body.
+"""A chat's answer in OpenAI's words: chunks of a stream, or one body.
 
-A chunk is a prefix and a suffix made once a stream, around the text: 0.3 us, where a pydantic object takes 10.
+A chunk of text is a prefix and a suffix made once a stream, around the text: 0.3 us, where a pydantic object takes 10.
 """
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import orjson
 from starlette.responses import Response
 
-from fox import __version__
-from fox.api.failures import Refusal, openai_error
+from fox.api.openai.choice import Choice, delta, logprobs
+from fox.api.openai.events import DONE, EVENT_STREAM, PING, event, one_line
+from fox.api.openai.usage import Stopwatch, fingerprint, usage_fields
+from fox.chat import Content, Piece
+from fox.chat.reading import Reader
 from fox.engine import Engine
-from fox.generation import Delta, Finish, ModelInfo, TokenLogprob, Usage
-
-DONE = b"data: [DONE]\n\n"
-PING = b": ping\n\n"
-EVENT_STREAM = {
-    "content-type": "text/event-stream; charset=utf-8",
-    "cache-control": "no-cache",
-    "x-accel-buffering": "no",
-}
-# JSON lets these through, but line readers that follow Unicode break a line at them.
-IMPOSSIBLE = -9999.0  # JSON has no infinity; the API's own stand-in for it
-LINE_ENDS = tuple((end.encode(), f"\\u{ord(end):04x}".encode()) for end in "\x85\u2028\u2029")
+from fox.generation import Delta, Finish
 
 
 class ChatVoice:
-    """One answer of one engine. All its chunks have the same id, time and fingerprint."""
+    """One answer of one engine, with a reader for each of its choices. All its chunks have the same id, time and
+    fingerprint."""
 
     headers = EVENT_STREAM
     ping = PING
 
-    def __init__(self, id_: str, engine: Engine, *, choices: int, include_usage: bool) -> None:
+    def __init__(
+        self, id_: str, engine: Engine, readers: Sequence[Reader], *, include_usage: bool, timings: bool
+    ) -> None:
         self._fields = {
             "id": id_,
             "created": int(time.time()),
@@ -45,102 +38,90 @@ class ChatVoice:
             "system_fingerprint": fingerprint(engine.name, engine.info),
         }
         self._include_usage = include_usage
-        self._around = [self._chunk({"content": ""}, None, i).split(b'""', 1) for i in range(choices)]
+        self._watch = Stopwatch() if timings else None
+        self._choices = [Choice(reader) for reader in readers]
+        self._around = [
+            self._chunk({"content": ""}, None, i).split(b'""', 1) for i in range(len(self._choices))
+        ]
 
     @property
     def opening(self) -> bytes:
         first = {"role": "assistant", "content": ""}
-        return b"".join(self._chunk(first, None, i) for i in range(len(self._around)))
+        return b"".join(self._chunk(first, None, i) for i in range(len(self._choices)))
 
-    def piece(self, delta: Delta, choice: int) -> bytes:
+    def piece(self, came: Delta, choice: int) -> bytes:
         """The hot path: once a token and stream."""
-        content = _one_line(orjson.dumps(delta.text), delta.text)
-        prefix, suffix = self._around[choice]
-        if delta.logprobs:
-            told = b'"logprobs":' + _one_line(orjson.dumps(_logprobs(delta.logprobs)), None)
-            suffix = suffix.replace(b'"logprobs":null', told, 1)
-        return prefix + content + suffix
+        pieces = self._choices[choice].hear(came)
+        if not (self._watch or came.logprobs):
+            return b"".join([self._told(piece, choice) for piece in pieces])
+        more: dict[str, Any] = {}
+        if self._watch:
+            self._watch.heard(came.tokens)
+            more["timings"] = self._watch.timings()
+        told = logprobs(came.logprobs) if came.logprobs else None
+        deltas = [delta(piece) for piece in pieces] or [{"content": ""}]
+        first = self._chunk(deltas[0], None, choice, told, **more)
+        return first + b"".join(self._chunk(rest, None, choice) for rest in deltas[1:])
 
     def finished(self, finish: Finish, choice: int) -> bytes:
-        return self._chunk({}, finish.reason, choice)
+        ended = self._choices[choice]
+        rest = b"".join([self._told(piece, choice) for piece in ended.end(finish)])
+        return rest + self._chunk({}, ended.reason(finish), choice, **self._timings(finish))
 
     def ending(self, finishes: Sequence[Finish]) -> bytes:
         if not self._include_usage:
             return DONE
-        return self._event({"choices": [], "usage": usage_fields(finishes)}) + DONE
+        return self._event({"choices": [], "usage": self._usage(finishes)}) + DONE
 
     def whole(self, said: Sequence[Sequence[Delta]], finishes: Sequence[Finish]) -> Response:
-        told = enumerate(zip(said, finishes, strict=True))
+        for choice, deltas, finish in zip(self._choices, said, finishes, strict=True):
+            for came in deltas:
+                choice.hear(came)
+            choice.end(finish)
         fields = {
             **self._fields,
             "object": "chat.completion",
-            "choices": [_choice(index, deltas, finish) for index, (deltas, finish) in told],
-            "usage": usage_fields(finishes),
+            "choices": [
+                _choice(i, *pair) for i, pair in enumerate(zip(self._choices, finishes, strict=True))
+            ],
+            "usage": self._usage(finishes),
+            "service_tier": "default",
+            **self._timings(finishes[0]),
         }
         return Response(orjson.dumps(fields), media_type="application/json")
 
-    def _chunk(self, delta: dict[str, str], finish_reason: str | None, index: int) -> bytes:
-        choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
-        fields: dict[str, Any] = {"choices": [choice]}
+    def _told(self, piece: Piece, choice: int) -> bytes:
+        if isinstance(piece, Content):
+            prefix, suffix = self._around[choice]
+            return prefix + one_line(piece.text) + suffix
+        return self._chunk(delta(piece), None, choice)
+
+    def _chunk(
+        self,
+        told: dict[str, Any],
+        finish_reason: str | None,
+        index: int,
+        logprobs: dict[str, Any] | None = None,
+        **more: Any,
+    ) -> bytes:
+        choice = {"index": index, "delta": told, "logprobs": logprobs, "finish_reason": finish_reason}
+        fields: dict[str, Any] = {"choices": [choice], **more}
         return self._event(fields | {"usage": None} if self._include_usage else fields)
 
     def _event(self, fields: dict[str, Any]) -> bytes:
         return event({**self._fields, "object": "chat.completion.chunk", **fields})
 
+    def _usage(self, finishes: Sequence[Finish]) -> dict[str, Any]:
+        return usage_fields(finishes, sum(choice.reasoning_tokens for choice in self._choices))
 
-def event(fields: dict[str, Any]) -> bytes:
-    """One server-sent event."""
-    return b"data: " + orjson.dumps(fields) + b"\n\n"
-
-
-def broken(told: Refusal) -> bytes:
-    """The end of a stream that an error cut short."""
-    return event(openai_error(told)) + DONE
+    def _timings(self, finish: Finish) -> dict[str, Any]:
+        return {"timings": self._watch.timings(finish.usage)} if self._watch else {}
 
 
-def _choice(index: int, deltas: Sequence[Delta], finish: Finish) -> dict[str, Any]:
-    text = "".join(delta.text for delta in deltas)
-    message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None, "annotations": []}
-    tokens = [token for delta in deltas for token in delta.logprobs]
-    logprobs = _logprobs(tokens) if tokens else None
-    return {"index": index, "message": message, "logprobs": logprobs, "finish_reason": finish.reason}
-
-
-def _logprobs(tokens: Sequence[TokenLogprob]) -> dict[str, Any]:
-    content = [
-        {**_token(t.piece, t.logprob), "top_logprobs": [_token(piece, value) for piece, value in t.top]}
-        for t in tokens
-    ]
-    return {"content": content, "refusal": None}
-
-
-def _token(piece: bytes, logprob: float) -> dict[str, Any]:
-    told = {"token": piece.decode(errors="replace"), "logprob": max(logprob, IMPOSSIBLE)}
-    return {**told, "bytes": list(piece)}
-
-
-def _one_line(json: bytes, text: str | None) -> bytes:
-    """JSON that no line reader breaks; `text` is what it was made of, if that is worth a look first."""
-    if text is None or not text.isascii():
-        for end, escaped in LINE_ENDS:
-            json = json.replace(end, escaped)
-    return json
-
-
-def usage_fields(finishes: Sequence[Finish]) -> dict[str, Any]:
-    """The prompt counts once, however many answers it has; so does what was found of it."""
-    usages = [finish.usage or Usage(0, 0) for finish in finishes]
-    generated = sum(usage.completion_tokens for usage in usages)
+def _choice(index: int, choice: Choice, finish: Finish) -> dict[str, Any]:
     return {
-        "prompt_tokens": usages[0].prompt_tokens,
-        "completion_tokens": generated,
-        "total_tokens": usages[0].prompt_tokens + generated,
-        "prompt_tokens_details": {"cached_tokens": min(usage.cached_tokens for usage in usages)},
+        "index": index,
+        "message": choice.message(),
+        "logprobs": choice.logprobs(),
+        "finish_reason": choice.reason(finish),
     }
-
-
-@lru_cache(maxsize=64)
-def fingerprint(name: str, info: ModelInfo) -> str:
-    """Changes with fox and with the model: equal seeds need not give equal answers under another."""
-    what = f"{__version__} {name} {info.architecture} {info.parameters} {info.weights_bytes}"
-    return f"fp_{hashlib.sha256(what.encode()).hexdigest()[:12]}"

@@ -12,7 +12,8 @@ from starlette.routing import Route
 from fox.api import answer
 from fox.api.body import read_body
 from fox.api.openai.parse import parse
-from fox.api.openai.question import MIDDLE_PRIORITY, ChatQuestion
+from fox.api.openai.question import ChatQuestion
+from fox.api.openai.sampling import MIDDLE_PRIORITY
 from fox.api.openai.schema import ChatRequest
 from fox.api.options import ApiOptions
 from fox.api.templates import Templates
@@ -30,7 +31,7 @@ class OpenAI:
         self._registry = registry
         self._metrics = metrics
         self._options = options
-        self._templates = Templates()
+        self._templates = Templates(options.tool_call_parser)
 
     def routes(self) -> list[Route]:
         return [
@@ -43,10 +44,10 @@ class OpenAI:
         try:
             priority = _priority(request)
             asked = await self._understood(request)
+            question = ChatQuestion(asked, self._templates, self._options, priority)
         except FoxError as error:
             self._metrics.rejected("", error.code)
             raise
-        question = ChatQuestion(asked, self._templates, self._options.system_prompt, priority)
         return answer.Answer(question, self._registry, self._metrics, answer.PING_S)
 
     async def models(self, request: Request) -> Response:

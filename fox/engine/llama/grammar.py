@@ -19,6 +19,8 @@ from fox.generation import Grammar
 
 # A schema of 300 properties takes a hundredth of these; a regex or schema that explodes is refused within a second.
 LEXER_FUEL, GRAMMAR_ITEMS, LEXER_STATES = 2_000_000, 500_000, 250_000
+# As Python writes JSON, and most texts that models learned from: one space, so that it needs no choice.
+WHITESPACE = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 SPECIAL = b"\xff"  # llguidance's mark of a token that no text spells
 
 
@@ -107,7 +109,7 @@ class LlamaMatcher:
 def _source(grammar: Grammar) -> str:
     matcher = llguidance.LLMatcher
     if grammar.kind == "json":
-        options = {"lenient": grammar.lenient, "whitespace_flexible": False}
+        options = {**WHITESPACE, "lenient": grammar.lenient}
         return matcher.grammar_from_json_schema(grammar.source, overrides=options)  # type: ignore[arg-type]
     if grammar.kind == "regex":
         return matcher.grammar_from_regex(grammar.source)

@@ -47,19 +47,16 @@ class Vocabulary:
 
     def control(self, spelling: str) -> int | None:
         """The control token that is spelled so."""
-        return self._controls.get(spelling)
+        return self.controls.get(spelling)
 
     def text(self, token: int) -> str:
         """How the vocabulary spells a token; "" for one it does not have."""
         raw = lib.llama_vocab_get_text(self.handle, token) if 0 <= token < self.size else b""
         return (raw or b"").decode(errors="replace")
 
-    def control_tokens(self) -> tuple[str, ...]:
-        """Every token that text only becomes when special tokens are parsed."""
-        return tuple(self._controls)
-
     @cached_property
-    def _controls(self) -> dict[str, int]:
+    def controls(self) -> dict[str, int]:
+        """Every token that text only becomes when special tokens are parsed, by how it is spelled."""
         mask = lib.LLAMA_TOKEN_ATTR_CONTROL | lib.LLAMA_TOKEN_ATTR_UNKNOWN
         tokens = range(self.size)
         return {self.text(t): t for t in tokens if lib.llama_vocab_get_attr(self.handle, t) & mask}
@@ -101,7 +98,7 @@ class Unwritable:
         texts = [vocab.text(t) for t in range(vocab.size)]
         known = {text for text in texts if len(text) == 1} | ({" "} if "▁" in texts else set())
         unknown = f"(?P<unknown>[^{''.join(map(re.escape, sorted(known)))}])"
-        controls = sorted(filter(None, vocab.control_tokens()), key=len, reverse=True)
+        controls = sorted(filter(None, vocab.controls), key=len, reverse=True)
         self._plain = re.compile(unknown, re.DOTALL)
         self._special = re.compile("|".join([*map(re.escape, controls), unknown]), re.DOTALL)
         attributes = (lib.llama_vocab_get_attr(vocab.handle, t) for t in range(vocab.size))

@@ -1,0 +1,157 @@
+"""How one model talks: messages and wishes to what its engine is asked, and a reader for what it answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from msgspec import structs
+
+from fox.chat.calls import CallGrammar
+from fox.chat.fallback import fallback_template
+from fox.chat.polyfill import spell_out_tools
+from fox.chat.reading import HERMES, Family, Reader, family_named, family_of
+from fox.chat.template import ChatTemplate
+from fox.chat.tools import Tool
+from fox.errors import InvalidRequest
+from fox.generation import Budget, Grammar, ModelInfo, PromptPart
+
+_SWITCH = re.compile(r"\b(enable_)?thinking\b")  # variables that templates ask whether to think
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A turn that is asked for. `tools` in OpenAI's shape; `only` names those that may be called (None: all).
+
+    `thinking`: on, off, or as the template likes; `budget`: the most tokens of a thought. `continues`: the last message
+    is the beginning of the answer. `separate=False`: thoughts stay in the text as they were written.
+    """
+
+    messages: Sequence[Mapping[str, Any]]
+    tools: Sequence[Mapping[str, Any]] = ()
+    choice: Literal["none", "auto", "required"] = "auto"
+    only: frozenset[str] | None = None
+    parallel: bool = True
+    form: Grammar | None = None
+    thinking: bool | None = None
+    effort: str | None = None
+    budget: int | None = None
+    separate: bool = True
+    documents: Sequence[Mapping[str, Any]] | None = None
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    continues: bool = False
+    generation_prompt: bool = True
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What the engine is asked, and a new `reader` for each of the answers."""
+
+    prompt: tuple[PromptPart, ...]
+    shown: tuple[str, ...]
+    grammar: Grammar | None
+    budget: Budget | None
+    reader: Callable[[], Reader]
+
+
+class ChatModel:
+    """One loaded model. Raises InvalidRequest if its template does not compile, or there is no such `parser`."""
+
+    def __init__(self, info: ModelInfo, parser: str | None = None) -> None:
+        source = fallback_template(info.control_tokens) if info.chat_template is None else info.chat_template
+        self.template = ChatTemplate(source, info.bos, info.eos, info.control_tokens)
+        self._controls = dict(zip(info.control_tokens, info.control_ids, strict=False))
+        self._knows_tools = "tools" in source
+        self._has_switch = bool(_SWITCH.search(source))
+        family = (
+            family_of(source) if self._knows_tools else replace(HERMES, thought=family_of(source).thought)
+        )
+        self.family: Family = family_named(parser) if parser else family
+        marks = self.family.thought
+        known = marks and (marks[1] in source or marks[1] in self._controls or bool(self.family.answers))
+        self._thought = marks if known else None
+
+    def prepare(self, ask: Ask) -> Turn:
+        """Raises InvalidRequest where the template refuses, or the model cannot do what is asked."""
+        offered = [] if ask.choice == "none" else list(ask.tools)
+        prompt, opened = self._settle_thought(ask, self.render(ask, offered))
+        tools = [Tool.of(tool) for tool in offered]
+        callable_ = [tool for tool in tools if ask.only is None or tool.name in ask.only]
+        thought = self._thought if ask.separate else None
+        return Turn(
+            prompt=prompt,
+            shown=self.family.shown,
+            grammar=self._grammar(ask, callable_, opened),
+            budget=self._budget(ask, opened),
+            reader=lambda: self.family.reader(tools, thought, opened=opened),
+        )
+
+    def render(self, ask: Ask, offered: Sequence[Mapping[str, Any]]) -> tuple[PromptPart, ...]:
+        """The prompt that offers these tools."""
+        messages = list(ask.messages)
+        if not self._knows_tools:
+            messages, offered = spell_out_tools(messages, offered), ()
+        return self.template.render(
+            messages,
+            tools=offered or None,
+            add_generation_prompt=ask.generation_prompt,
+            documents=ask.documents,
+            continues=ask.continues,
+            kwargs={**self._thinking(ask), **ask.kwargs},
+        )
+
+    def _thinking(self, ask: Ask) -> dict[str, Any]:
+        """The variables by which templates know whether, and how hard, to think."""
+        switch = {} if ask.thinking is None else {"enable_thinking": ask.thinking, "thinking": ask.thinking}
+        return switch if ask.effort is None else {**switch, "reasoning_effort": ask.effort}
+
+    def _settle_thought(
+        self, ask: Ask, prompt: tuple[PromptPart, ...]
+    ) -> tuple[tuple[PromptPart, ...], bool]:
+        """The prompt, and whether it has begun a thought. One that may not be is ended before it begins."""
+        if not (marks := self._thought) or self.family.answers or not (prompt and ask.generation_prompt):
+            return prompt, False
+        begun = "".join(part.text for part in prompt[-2:]).rstrip().endswith(marks[0])
+        if ask.thinking is not False:
+            return prompt, begun
+        if begun or not (self._has_switch or ask.continues):
+            return (*prompt, PromptPart(f"{'' if begun else marks[0]}\n{marks[1]}\n\n", special=True)), False
+        return prompt, False
+
+    def _grammar(self, ask: Ask, tools: Sequence[Tool], opened: bool) -> Grammar | None:
+        syntax = self.family.call
+        if tools and syntax:
+            calls = CallGrammar(syntax, tools, self._controls)
+            if ask.choice == "required":
+                return self._required(ask, calls, opened)
+            if not ask.form:
+                return calls.after_trigger(parallel=ask.parallel) if syntax.trigger else None
+            if ask.form.kind == "json" and not self.family.answers:
+                either = calls.required(parallel=ask.parallel, instead=ask.form)
+                return self._after_thought(ask, either, opened)
+        if tools and ask.choice == "required":
+            raise InvalidRequest(
+                f"`tool_choice`: models of the family `{self.family.name}` cannot be made to call",
+                "tool_choice",
+            )
+        return self._after_thought(ask, ask.form, opened) if ask.form else None
+
+    def _required(self, ask: Ask, calls: CallGrammar, opened: bool) -> Grammar:
+        if self._thought and self.family.answers:
+            return calls.required(parallel=ask.parallel, after=self._thought)
+        return self._after_thought(ask, calls.required(parallel=ask.parallel), opened)
+
+    def _after_thought(self, ask: Ask, grammar: Grammar, opened: bool) -> Grammar:
+        """In force from where the answer begins."""
+        if self.family.answers:
+            return structs.replace(grammar, starts=self.family.answers)
+        if not (marks := self._thought) or ask.thinking is False:
+            return grammar
+        return structs.replace(grammar, starts=marks[1:], opens=None if opened else marks[0])
+
+    def _budget(self, ask: Ask, opened: bool) -> Budget | None:
+        if ask.budget is None or not (marks := self._thought):
+            return None
+        return Budget(ask.budget, marks[1], f"\n{marks[1]}\n\n", None if opened else marks[0])

@@ -1,0 +1,1 @@
+"""How fox does on the test suites of others: `scripts/conformance`."""
