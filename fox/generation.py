@@ -170,7 +170,9 @@ class Delta(Struct, frozen=True):
 
 class ModelInfo(Struct, frozen=True):
     """What a loaded model is and can do. Sizes in bytes and tokens; `chat_template` is the GGUF's own, or None.
-    `control_ids` are the ids of `control_tokens`."""
+    `control_ids` are the ids of `control_tokens`, `fim` the tokens before the text in front of a gap, before the text
+    behind it, and before what fills it. Embeddings: `pooling` is `mean`, `cls`, `last` or `rank`, vectors have
+    `embedding_width` numbers, inputs up to `embedding_tokens`. An encoder does nothing else: it never `generates`."""
 
     name: str
     architecture: str
@@ -188,3 +190,8 @@ class ModelInfo(Struct, frozen=True):
     end_tokens: tuple[str, ...] = ()
     can_trim: bool = True
     layout: str = "pool"
+    generates: bool = True
+    pooling: str = "mean"
+    embedding_width: int = 0
+    embedding_tokens: int = 0
+    fim: tuple[str, str, str] | None = None

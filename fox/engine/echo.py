@@ -11,13 +11,13 @@ import os
 import re
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fox.engine.model import Filter, Lost, Matcher
+from fox.engine.model import Filter, Lost, Matcher, Vector
 from fox.engine.options import EngineOptions
 from fox.errors import EngineFailed, InvalidRequest, ModelLoadFailed
 from fox.generation import Grammar, ModelInfo, PromptPart, Sampling, TokenLogprob
@@ -43,6 +43,7 @@ class EchoModel:
         self._cells: dict[int, list[int]] = {}
         self._saved: dict[int, list[int]] = {}
         self.states = NoStates()
+        self.embedder = EchoEmbedder(self)
         self.guesser: Guesser | None = None
         self._rows: list[
             tuple[list[int], int]
@@ -71,6 +72,8 @@ class EchoModel:
             bos="",
             eos=self._words[END],
             control_tokens=(),
+            embedding_width=EchoEmbedder.width,
+            embedding_tokens=context,
         )
 
     def tokenize(self, prompt: Sequence[PromptPart], *, begins: bool = True) -> list[int]:
@@ -83,6 +86,9 @@ class EchoModel:
         if len(self._words) != len(self._ids):
             self._words = list(self._ids)
         return b"" if token in (END, TURN) else self._words[token].encode()
+
+    def name(self, token: int) -> bytes:
+        return self.piece(token)
 
     def control(self, spelling: str) -> int | None:
         return None
@@ -137,18 +143,47 @@ class EchoModel:
         if spoken >= turn and may_end:
             return END
         token = cells[spoken % turn]
-        self._obey(self._word(token))
+        self.obey(self._word(token))
         return token
 
     def _word(self, token: int) -> str:
         return self.piece(token).decode().strip()
 
     @staticmethod
-    def _obey(word: str) -> None:
+    def obey(word: str) -> None:
+        """Do what the word says, if it is an order."""
         if word == "@die":
             os.kill(os.getpid(), signal.SIGKILL)
         if word == "@fail":
             raise EngineFailed("the prompt asked for a failing step")
+
+
+class EchoEmbedder:
+    """Counts words: a text's vector says how many of its words fall into each of `width` buckets."""
+
+    pooling = "mean"
+    width = 16
+
+    def __init__(self, model: EchoModel) -> None:
+        self._model = model
+
+    @property
+    def context_tokens(self) -> int:
+        return self._model.info.context_tokens
+
+    def tokens(self, text: str) -> list[int]:
+        return self._model.tokenize((PromptPart(text, special=False),), begins=False)
+
+    def pair(self, query: str, document: str) -> list[int]:
+        return self.tokens(f"{query} {document}")
+
+    def steps(self, inputs: Sequence[Sequence[int]]) -> Iterator[dict[int, Vector]]:
+        for at, tokens in enumerate(inputs):
+            words = [self._model.piece(token).decode().strip() for token in tokens]
+            for word in words:
+                self._model.obey(word)
+            counts = np.bincount([len(word) % self.width for word in words], minlength=self.width)
+            yield {at: counts.astype(np.float32)}
 
 
 class NoStates:

@@ -8,8 +8,9 @@ import signal
 import socket
 import sys
 import time
+import uuid
 from collections import deque
-from typing import Self
+from collections.abc import Sequence
 
 from fox import errors
 from fox.engine import messages
@@ -17,70 +18,31 @@ from fox.engine.messages import (
     Accepted,
     Cancel,
     Close,
+    Detokenize,
+    Embed,
     EngineStats,
+    Failed,
     LoadFailed,
     Ready,
+    Result,
     Start,
     Stepped,
     Submit,
+    Task,
+    Tokenize,
+    Tokens,
     ToParent,
+    Vectors,
 )
 from fox.engine.options import EngineSpec
-from fox.generation import Delta, Failure, Finish, GenerationRequest, ModelInfo
+from fox.engine.stream import Generation
+from fox.generation import GenerationRequest, ModelInfo, PromptPart
 
 log = logging.getLogger("fox.engine")
 
 CLOSE_PATIENCE_S = 5.0
 SAVE_PATIENCE_S = 30.0  # with states to write to disk
 STDERR_TAIL_LINES = 5
-
-
-class Generation:
-    """One answer on its way: iterate over its deltas; the last one carries the finish.
-
-    `truncated` tokens were cut from its prompt, which then had `prompt_tokens`. `warnings`: what of its grammar is not
-    honoured.
-    """
-
-    def __init__(self, engine: Engine, request: GenerationRequest) -> None:
-        self.id = request.id
-        self.prompt_tokens = 0
-        self.truncated = 0
-        self.warnings: tuple[str, ...] = ()
-        self.accepted: asyncio.Future[Accepted] = asyncio.get_running_loop().create_future()
-        self._engine = engine
-        self._deltas: deque[Delta] = deque()
-        self._waiter: asyncio.Future[None] | None = None
-        self._finished = False
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Delta:
-        while not self._deltas:
-            if self._finished:
-                raise StopAsyncIteration
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
-        return self._deltas.popleft()
-
-    def cancel(self) -> None:
-        """Stop computing it. Idempotent; the stream still ends in exactly one finish."""
-        if not self._finished:
-            self._engine.cancel(self.id)
-
-    def push(self, delta: Delta) -> None:
-        """For the engine: the next delta has come."""
-        self._deltas.append(delta)
-        self._finished = delta.finish is not None
-        if self._waiter and not self._waiter.done():
-            self._waiter.set_result(None)
-
-    def fail(self, error: errors.FoxError) -> None:
-        """For the engine: it will not be answered."""
-        if not self.accepted.done():
-            self.accepted.set_exception(error)
-        self.push(Delta(self.id, "", 0, Finish("failed", failure=Failure(*errors.to_wire(error)))))
 
 
 class Engine:
@@ -95,6 +57,7 @@ class Engine:
         self.info: ModelInfo
         self._process = process
         self._open: dict[str, Generation] = {}
+        self._tasked: dict[str, asyncio.Future[Result]] = {}
         self._ready: asyncio.Future[ModelInfo] = asyncio.get_running_loop().create_future()
         self._stderr: deque[str] = deque(maxlen=STDERR_TAIL_LINES)
         self._transport: asyncio.WriteTransport
@@ -134,10 +97,10 @@ class Engine:
         Raises InvalidRequest, ContextExceeded or QueueFull where the child refuses it, EngineFailed where it is dead.
         """
         if not self.alive:
-            raise errors.EngineFailed(f"the engine of '{self.name}' is not running")
+            raise self._is_dead()
         if request.id in self._open:
             raise errors.InvalidRequest(f"a request with the id `{request.id}` is running", "id")
-        generation = self._open[request.id] = Generation(self, request)
+        generation = self._open[request.id] = Generation(self.cancel, request)
         self._send(Submit(request))
         try:
             accepted = await generation.accepted
@@ -148,10 +111,41 @@ class Engine:
         generation.warnings = accepted.warnings
         return generation
 
-    def cancel(self, id_: str) -> None:
-        """Ask the child to stop a generation. One that is over already is no error."""
-        if self.alive and id_ in self._open:
+    def cancel(self, id_: str) -> bool:
+        """Ask the child to stop a generation; whether it is open. One that is over already is no error."""
+        is_open = self.alive and id_ in self._open
+        if is_open:
             self._send(Cancel(id_))
+        return is_open
+
+    async def embed(
+        self,
+        inputs: Sequence[str | tuple[int, ...]],
+        *,
+        dimensions: int | None = None,
+        truncate: bool = False,
+        query: str | None = None,
+    ) -> Vectors:
+        """Vectors of unit length, in order; with a `query`, how near each text is to it.
+
+        Raises InvalidRequest where the model cannot do what is asked, EngineFailed where it is dead or fails.
+        """
+        task = Embed(_new_id(), tuple(inputs), dimensions, truncate, query)
+        result = await self._perform(task)
+        assert isinstance(result, Vectors)
+        return result
+
+    async def tokenize(self, prompt: Sequence[PromptPart], *, begins: bool) -> Tokens:
+        """`begins`: with the tokens that a text begins with. Raises as `embed` does."""
+        result = await self._perform(Tokenize(_new_id(), tuple(prompt), begins))
+        assert isinstance(result, Tokens)
+        return result
+
+    async def detokenize(self, tokens: Sequence[int]) -> Tokens:
+        """Raises as `embed` does."""
+        result = await self._perform(Detokenize(_new_id(), tuple(tokens)))
+        assert isinstance(result, Tokens)
+        return result
 
     async def close(self) -> None:
         """End the child and wait for it. Open generations fail. Idempotent."""
@@ -174,6 +168,8 @@ class Engine:
                 self._spread(message)
             case Ready(info):
                 self._settle(info)
+            case Vectors() | Tokens() | Failed():
+                self._deliver(message)
             case LoadFailed(reason):
                 self._settle(errors.ModelLoadFailed(self.name, reason))
 
@@ -181,6 +177,33 @@ class Engine:
         """For the link: the child's end has closed."""
         self._lost = True
         self._tasks.append(asyncio.get_running_loop().create_task(self._bury()))
+
+    async def _perform(self, task: Task) -> Result:
+        if not self.alive:
+            raise self._is_dead()
+        future = self._tasked[task.id] = asyncio.get_running_loop().create_future()
+        self._send(task)
+        try:
+            result: Result = await future
+            return result
+        except asyncio.CancelledError:
+            if self.alive:
+                self._send(Cancel(task.id))
+            raise
+        finally:
+            del self._tasked[task.id]
+
+    def _is_dead(self) -> errors.EngineFailed:
+        return errors.EngineFailed(f"the engine of '{self.name}' is not running")
+
+    def _deliver(self, result: Result) -> None:
+        future = self._tasked.get(result.id)
+        if future is None or future.done():
+            return
+        if isinstance(result, Failed):
+            future.set_exception(result.failure.to_error())
+        else:
+            future.set_result(result)
 
     def _spread(self, message: Stepped) -> None:
         self.stats = message.stats
@@ -221,6 +244,9 @@ class Engine:
         self.stats = EngineStats()
         while self._open:
             self._open.popitem()[1].fail(errors.EngineFailed(reason))
+        for future in self._tasked.values():
+            if not future.done():
+                future.set_exception(errors.EngineFailed(reason))
         if not self._closing:
             log.error("%s", reason)
 
@@ -239,6 +265,10 @@ class Engine:
 
     def _send(self, message: messages.ToChild) -> None:
         self._transport.write(messages.frame(message))
+
+
+def _new_id() -> str:
+    return f"task-{uuid.uuid4().hex}"
 
 
 async def _spawn(fd: int) -> asyncio.subprocess.Process:

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
 from fox import errors
+from fox.engine.admission import Room, refuse_impossible
 from fox.engine.answer import Answer, Reason, Words
 from fox.engine.constraint import Constraint
-from fox.engine.messages import Accepted, Cancel, Close, EngineStats, Refused, Stepped
+from fox.engine.embedding import EmbeddingQueue, Job
+from fox.engine.messages import Accepted, Cancel, Close, EngineStats, Refused, Result, Stepped
 from fox.engine.model import Matcher, Model, NoRoom
 from fox.engine.options import EngineOptions
 from fox.engine.tally import Tally
@@ -22,9 +24,6 @@ from fox.kvcache import KVCache
 from fox.scheduler import Chunk, Limits, Sampled, Scheduler, Step
 
 SAMPLING_THREADS = 2
-RUNAWAY_CONTEXTS = (
-    10  # an answer without a limit of its own, on a rolling window, ends after so many contexts
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +35,24 @@ class Arrival:
     matcher: Matcher | None = None
 
 
-Inbox = SimpleQueue[Arrival | Cancel | Close]
+Item = Arrival | Job | Result | Cancel | Close
+Inbox = SimpleQueue[Item]
 
 
 class StepLoop:
     """Answers what arrives in `inbox`; `send` gets one message a step, and one when requests arrive or leave."""
 
     def __init__(
-        self, model: Model, options: EngineOptions, inbox: Inbox, send: Callable[[Stepped], None]
+        self, model: Model, options: EngineOptions, inbox: Inbox, send: Callable[[Stepped | Result], None]
     ) -> None:
         self._model = model
         self._options = options
         self._scheduler = _scheduler(model, options)
+        self._room = Room(model.info.context_tokens, options)
         self._inbox = inbox
         self._send = send
         self._tally = Tally(self._scheduler)
+        self._embeddings = EmbeddingQueue(model.embedder)
         self._pool = ThreadPoolExecutor(SAMPLING_THREADS, thread_name_prefix="sampling")
         self._answers: dict[str, Answer] = {}
         self._accepted: list[Accepted] = []
@@ -75,37 +77,48 @@ class StepLoop:
             self._report()
         else:
             self._settle()
+        for result in self._embeddings.step():
+            self._send(result)
 
     # what arrives
 
     def _drain(self) -> None:
         try:
-            self._take(self._inbox.get(block=self._scheduler.idle))
+            self._take(self._inbox.get(block=self._scheduler.idle and self._embeddings.idle))
             while True:
                 self._take(self._inbox.get_nowait())
         except Empty:
             return
 
-    def _take(self, item: Arrival | Cancel | Close) -> None:
-        if isinstance(item, Close):
-            self._close()
-            return
-        if isinstance(item, Cancel):
-            if item.id in self._answers:
-                self._end(item.id, "cancelled")
-                self._scheduler.cancel(item.id)
-            return
-        try:
-            self._accept(item)
-        except errors.FoxError as error:
-            self._refused.append(Refused(item.request.id, Failure(*errors.to_wire(error))))
+    def _take(self, item: Item) -> None:
+        match item:
+            case Arrival():
+                try:
+                    self._accept(item)
+                except errors.FoxError as error:
+                    self._refused.append(Refused(item.request.id, Failure(*errors.to_wire(error))))
+            case Job():
+                self._embeddings.add(item)
+            case Cancel(id_):
+                self._cancel(id_)
+            case Close():
+                self._close()
+            case _:
+                self._send(item)
+
+    def _cancel(self, id_: str) -> None:
+        """One that is over already, or was never here, is no error."""
+        self._embeddings.cancel(id_)
+        if id_ in self._answers:
+            self._end(id_, "cancelled")
+            self._scheduler.cancel(id_)
 
     def _accept(self, item: Arrival) -> None:
         if isinstance(item.tokens, errors.FoxError):
             raise item.tokens
-        request, info = item.request, self._model.info
-        _refuse_impossible(request, info.vocab_tokens)
-        tokens, truncated = self._fit(request, item.tokens)
+        request = item.request
+        refuse_impossible(request, self._model.info)
+        tokens, truncated = self._room.fit(request, item.tokens)
         scheduled = self._scheduler.add(
             request.id,
             tokens,
@@ -115,7 +128,7 @@ class StepLoop:
         )
         sampler = self._model.sampler(request.sampling, tokens, may_end=not request.ignore_eos)
         stop = (*request.stop, *(() if request.ignore_eos else self._spelled_ends()))
-        limit, words = self._limit(request, len(tokens)), Words(self._model, request)
+        limit, words = self._room.limit(request, len(tokens)), Words(self._model, request)
         answer = Answer(request, scheduled, len(tokens), limit, sampler, words, TextStream(stop))
         answer.constraint = self._constraint(request, item.matcher, words)
         answer.thought = self._thought(request)
@@ -137,28 +150,6 @@ class StepLoop:
     def _spelled(self, text: str) -> list[int]:
         """The tokens that the middle of an answer spells so."""
         return self._model.tokenize((PromptPart(text, special=True),), begins=False)
-
-    def _fit(self, request: GenerationRequest, tokens: list[int]) -> tuple[list[int], int]:
-        """The prompt, cut in its middle where it is too long and may be cut; and how many tokens that cost."""
-        context = self._model.info.context_tokens
-        may = request.truncate if request.truncate is not None else self._options.context_shift
-        if len(tokens) < context or not may:
-            return tokens, 0
-        keep = self._keep()
-        kept = max(keep + 1, context - max((context - keep) // 2, 1))
-        return tokens[:keep] + tokens[len(tokens) - (kept - keep) :], len(tokens) - kept
-
-    def _keep(self) -> int:
-        """Tokens that a rolling window never loses."""
-        return min(self._options.context_keep, self._model.info.context_tokens // 2)
-
-    def _limit(self, request: GenerationRequest, prompt_tokens: int) -> int:
-        context = self._model.info.context_tokens
-        room = RUNAWAY_CONTEXTS * context if self._shifts(request) else context - prompt_tokens
-        return room if request.max_tokens is None else min(room, request.max_tokens)
-
-    def _shifts(self, request: GenerationRequest) -> bool:
-        return self._options.context_shift if request.shift is None else request.shift
 
     def _spelled_ends(self) -> Sequence[str]:
         """Turn markers a model may spell letter by letter instead of using the token (`<|im_end|>` and its like)."""
@@ -243,7 +234,7 @@ class StepLoop:
         for id_ in ids:
             answer = self._answers.get(id_)
             if answer and (count := len(answer.scheduled.tokens)) >= self._model.info.context_tokens:
-                keep = self._keep()
+                keep = self._room.keep
                 self._scheduler.shift(id_, keep, (count - keep) // 2)
 
     def _settle(self) -> None:
@@ -293,21 +284,6 @@ class StepLoop:
         stats: EngineStats = self._tally.stats()
         self._send(Stepped(tuple(self._accepted), tuple(self._refused), tuple(self._deltas), stats))
         self._accepted, self._refused, self._deltas = [], [], []
-
-
-def _refuse_impossible(request: GenerationRequest, vocab_tokens: int) -> None:
-    if request.max_tokens is not None and request.max_tokens < 1:
-        raise errors.InvalidRequest("`max_tokens` must be at least 1", "max_tokens")
-    for token, _ in request.sampling.logit_bias:
-        if not 0 <= token < vocab_tokens:
-            raise _unknown_token(token, vocab_tokens, "logit_bias")
-    for token in request.tokens:
-        if not 0 <= token < vocab_tokens:
-            raise _unknown_token(token, vocab_tokens, "prompt")
-
-
-def _unknown_token(token: int, vocab_tokens: int, param: str) -> errors.InvalidRequest:
-    return errors.InvalidRequest(f"token {token} is not in the vocabulary of {vocab_tokens}", param)
 
 
 def _scheduler(model: Model, options: EngineOptions) -> Scheduler:

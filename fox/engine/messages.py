@@ -1,6 +1,7 @@
 """The border between parent and child: 4-byte big-endian length, then one msgpack message.
 
-Down: Start once, then Submit and Cancel. Up: Ready or LoadFailed once, then one Stepped a step for all sequences.
+Down: Start once, then Submit, Cancel and tasks. Up: Ready or LoadFailed once, then one Stepped a step for all sequences
+and one Result a task.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import struct
 import msgspec
 
 from fox.engine.options import EngineOptions
-from fox.generation import Delta, Failure, GenerationRequest, ModelInfo, Struct
+from fox.generation import Delta, Failure, GenerationRequest, ModelInfo, PromptPart, Struct
 
 _LENGTH = struct.Struct("!I")
 HEADER_BYTES = _LENGTH.size
@@ -31,6 +32,30 @@ class Cancel(Struct, frozen=True, tag=True):
     id: str
 
 
+class Embed(Struct, frozen=True, tag=True):
+    """Vectors of texts or token lists. `dimensions`: of each only so many numbers. `truncate`: inputs that are too long
+    are cut, else refused. With a `query` the inputs are texts to score against it."""
+
+    id: str
+    inputs: tuple[str | tuple[int, ...], ...]
+    dimensions: int | None = None
+    truncate: bool = False
+    query: str | None = None
+
+
+class Tokenize(Struct, frozen=True, tag=True):
+    """`begins`: with the tokens that a text begins with."""
+
+    id: str
+    prompt: tuple[PromptPart, ...]
+    begins: bool
+
+
+class Detokenize(Struct, frozen=True, tag=True):
+    id: str
+    tokens: tuple[int, ...]
+
+
 class Close(Struct, frozen=True, tag=True):
     """The end is near: save what is worth finding again, then exit."""
 
@@ -41,6 +66,31 @@ class Ready(Struct, frozen=True, tag=True):
 
 class LoadFailed(Struct, frozen=True, tag=True):
     reason: str
+
+
+class Vectors(Struct, frozen=True, tag=True):
+    """`data`: rows of `width` 32-bit floats, little endian, one an input, which had so many `tokens`. A row is of unit
+    length, or a score."""
+
+    id: str
+    data: bytes
+    width: int
+    tokens: tuple[int, ...]
+
+
+class Tokens(Struct, frozen=True, tag=True):
+    """`pieces`: what each token prints, or how it is spelled where it is a control token."""
+
+    id: str
+    tokens: tuple[int, ...]
+    pieces: tuple[bytes, ...]
+
+
+class Failed(Struct, frozen=True, tag=True):
+    """What was asked for cannot be had."""
+
+    id: str
+    failure: Failure
 
 
 class Accepted(Struct, frozen=True):
@@ -91,8 +141,10 @@ class Stepped(Struct, frozen=True, tag=True):
     stats: EngineStats
 
 
-ToChild = Start | Submit | Cancel | Close
-ToParent = Ready | LoadFailed | Stepped
+Task = Embed | Tokenize | Detokenize
+Result = Vectors | Tokens | Failed
+ToChild = Start | Submit | Task | Cancel | Close
+ToParent = Ready | LoadFailed | Stepped | Result
 
 _encoder = msgspec.msgpack.Encoder(enc_hook=str)  # paths
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -101,6 +101,29 @@ class Sampler(Protocol):
         """Free what it holds. Idempotent."""
 
 
+Vector = NDArray[np.float32]
+
+
+class Embedder(Protocol):
+    """Token lists to vectors. `pooling` is `mean`, `cls`, `last` or `rank`; `context_tokens` the longest input."""
+
+    @property
+    def pooling(self) -> str: ...
+    @property
+    def width(self) -> int: ...
+    @property
+    def context_tokens(self) -> int: ...
+
+    def tokens(self, text: str) -> list[int]:
+        """A text as an input, with the tokens that one begins and ends with. Any thread."""
+
+    def pair(self, query: str, document: str) -> list[int]:
+        """Both as the one input of a model that ranks. Any thread."""
+
+    def steps(self, inputs: Sequence[Sequence[int]]) -> Iterator[dict[int, Vector]]:
+        """Vectors by their inputs' places, one decode a step. Raises EngineFailed, InvalidRequest."""
+
+
 class States(Protocol):
     """Where saved states lie that outlive the process."""
 
@@ -126,6 +149,10 @@ class Model(Protocol):
     def states(self) -> States:
         """What outlives it."""
 
+    @property
+    def embedder(self) -> Embedder:
+        """The model as one that makes vectors."""
+
     def compile(self, grammar: Grammar) -> Matcher:
         """Raises InvalidRequest where the grammar cannot be honoured. May run on another thread than the rest."""
 
@@ -135,6 +162,9 @@ class Model(Protocol):
 
     def piece(self, token: int) -> bytes:
         """The printable bytes of a token; nothing for control tokens."""
+
+    def name(self, token: int) -> bytes:
+        """What a token prints, or how a control token is spelled."""
 
     def control(self, spelling: str) -> int | None:
         """The control token that is spelled so."""

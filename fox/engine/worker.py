@@ -9,16 +9,37 @@ import os
 import signal
 import socket
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
+from typing import TypeVar
 
 from fox import errors
 from fox.engine import messages
-from fox.engine.loop import Arrival, Inbox, StepLoop
-from fox.engine.messages import Cancel, Close, LoadFailed, Ready, Start, Submit, ToChild, ToParent
+from fox.engine.embedding import Job, prepare
+from fox.engine.loop import Arrival, Inbox, Item, StepLoop
+from fox.engine.messages import (
+    Cancel,
+    Close,
+    Detokenize,
+    Embed,
+    Failed,
+    LoadFailed,
+    Ready,
+    Result,
+    Start,
+    Submit,
+    Task,
+    ToChild,
+    Tokenize,
+    Tokens,
+    ToParent,
+)
 from fox.engine.model import Model
-from fox.generation import GenerationRequest
+from fox.generation import Failure, GenerationRequest
+
+T = TypeVar("T")
 
 
 def main(fd: int) -> None:
@@ -86,44 +107,50 @@ class Link:
 class Intake:
     """Reads requests, tokenizes them (ctypes drops the GIL: decoding goes on) and puts them in the inbox.
 
-    A request with a grammar is compiled on a thread of its own, so that the requests behind it need not wait.
+    Grammars are compiled, and texts for embeddings tokenized, on a thread of their own.
     """
 
     def __init__(self, link: Link) -> None:
         self._link = link
-        self._compiler = ThreadPoolExecutor(1, thread_name_prefix="grammar")
-        self._compiling: set[str] = set()
+        self._desk = ThreadPoolExecutor(1, thread_name_prefix="desk")
+        self._preparing: set[str] = set()
         self.inbox: Inbox = SimpleQueue()
         self.model: Model | None = None
 
     def run(self) -> None:
         while True:
             message = self._link.receive()
-            if isinstance(message, Submit):
-                self._take(message.request)
-            elif isinstance(message, Cancel):
-                self._cancel(message)
-            elif isinstance(message, Close):
-                self.inbox.put(message)
-                return  # the end of the socket that follows must not cut off what is being saved
+            match message:
+                case Submit(request) if request.grammar:
+                    self._aside(request.id, self._arrival, request)
+                case Submit(request):
+                    self.inbox.put(self._arrival(request))
+                case Embed():
+                    self._aside(message.id, self._result, message)
+                case Tokenize() | Detokenize():
+                    self.inbox.put(self._result(message))
+                case Cancel():
+                    self._cancel(message)
+                case Close():
+                    self.inbox.put(message)
+                    return  # the end of the socket that follows must not cut off what is being saved
 
-    def _take(self, request: GenerationRequest) -> None:
-        if request.grammar:
-            self._compiling.add(request.id)
-            self._compiler.submit(self._compile, request)
-        else:
-            self.inbox.put(self._arrival(request))
+    def _aside(self, id_: str, prepare: Callable[[T], Item], what: T) -> None:
+        """What takes long to prepare has a thread of its own: what comes behind it need not wait."""
+
+        def put() -> None:
+            self.inbox.put(prepare(what))
+            self._preparing.discard(id_)
+
+        self._preparing.add(id_)
+        self._desk.submit(put)
 
     def _cancel(self, message: Cancel) -> None:
         """Never before what it cancels."""
-        if message.id in self._compiling:
-            self._compiler.submit(self.inbox.put, message)
+        if message.id in self._preparing:
+            self._desk.submit(self.inbox.put, message)
         else:
             self.inbox.put(message)
-
-    def _compile(self, request: GenerationRequest) -> None:
-        self.inbox.put(self._arrival(request))
-        self._compiling.discard(request.id)
 
     def _arrival(self, request: GenerationRequest) -> Arrival:
         assert self.model is not None
@@ -134,3 +161,30 @@ class Intake:
             return Arrival(request, error)
         except Exception as error:  # a prompt must not end the engine
             return Arrival(request, errors.EngineFailed(f"tokenizing failed: {error}"))
+
+    def _result(self, task: Task) -> Job | Result:
+        """What the task comes to, or the job that remains to be done."""
+        try:
+            return self._perform(task)
+        except errors.FoxError as error:
+            return Failed(task.id, Failure(*errors.to_wire(error)))
+        except Exception as error:
+            return Failed(
+                task.id, Failure(*errors.to_wire(errors.EngineFailed(f"tokenizing failed: {error}")))
+            )
+
+    def _perform(self, task: Task) -> Job | Result:
+        model = self.model
+        assert model is not None
+        match task:
+            case Embed():
+                return prepare(task, model.embedder, model.info.vocab_tokens)
+            case Tokenize(id_, prompt, begins):
+                tokens = tuple(model.tokenize(prompt, begins=begins))
+                return Tokens(id_, tokens, tuple(map(model.name, tokens)))
+            case Detokenize(id_, tokens):
+                for token in tokens:
+                    if not 0 <= token < model.info.vocab_tokens:
+                        said = f"`tokens`: {token} is not in the vocabulary of {model.info.vocab_tokens}"
+                        raise errors.InvalidRequest(said, "tokens")
+                return Tokens(id_, tokens, tuple(map(model.name, tokens)))

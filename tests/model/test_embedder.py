@@ -19,6 +19,7 @@ from fox.engine.options import EngineOptions
 from fox.errors import EngineFailed, InvalidRequest
 from fox.generation import PromptPart
 from tests.model import tiny
+from tests.model.desk import Desk
 
 pytestmark = pytest.mark.model
 
@@ -227,3 +228,26 @@ def test_the_starter_brings_like_to_like(opened: Any) -> None:
     assert cosine(market, shares) > max(cosine(cat, market), cosine(kitten, shares))
     for vector, input_ in zip(vectors, inputs, strict=True):
         assert cosine(vector, embedder.embed([input_])[0]) > 0.9999
+
+
+@pytest.mark.parametrize("kind", ["encoder", "silent-encoder", "reranker"])
+def test_an_encoder_makes_vectors_and_no_text(gguf: Any, kind: str) -> None:
+    desk = Desk.open(gguf(kind))
+    info = desk.model.info
+    assert (info.generates, info.embedding_tokens > 0, info.embedding_width > 0) == (False, True, True)
+    (id_,) = [desk.ask("ab")]
+    desk.step()
+    assert "is an encoder" in desk.refused[id_]
+
+
+def test_control_tokens_in_a_text_are_plain_text(opened: Any) -> None:
+    embedder = opened("plain").embedder()
+    assert len(embedder.tokens("</s>")) > len(embedder.tokens("a")) + 2
+
+
+def test_a_reranker_reads_query_and_document_as_one_input(opened: Any) -> None:
+    embedder = opened("reranker").embedder()
+    pair = embedder.pair("ab", "cd")
+    assert len(pair) > len(embedder.tokens("ab"))
+    (score,) = embedder.embed([pair])
+    assert score.shape == (embedder.width,)

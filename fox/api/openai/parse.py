@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from fox.api.openai.schema import ChatRequest
+from fox.api.openai.shapes import Shape
 from fox.errors import InvalidRequest
 
 FIELD = re.compile(r"[A-Za-z_]\w{0,63}", re.ASCII)
@@ -22,12 +24,21 @@ REFUSED: tuple[Check, ...] = (
 )
 
 
-def parse(body: bytes) -> ChatRequest:
-    """Raises InvalidRequest."""
+S = TypeVar("S", bound=Shape)
+C = TypeVar("C", bound=ChatRequest)
+
+
+def read(shape: type[S], body: bytes) -> S:
+    """The body in this shape. Raises InvalidRequest."""
     try:
-        request = ChatRequest.model_validate_json(body)
+        return shape.model_validate_json(body)
     except ValidationError as error:
         raise _refusal(error.errors(include_url=False, include_input=False)[0]) from None
+
+
+def parse(body: bytes, shape: type[C]) -> C:
+    """A chat's body, with whatever its fields say of each other. Raises InvalidRequest."""
+    request = read(shape, body)
     for param, why, asked in REFUSED:
         if asked(request):
             raise InvalidRequest(f"`{param}`: {why}", param)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
+import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag
 from pydantic_core import PydanticCustomError
+from starlette.responses import Response
 
 STOPS, STOP_CHARS, TOKEN_ID_DIGITS = 16, 1024, 10
 UNLIMITED = -1  # what clients of llama.cpp send as `max_tokens`
@@ -64,3 +67,7 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 Schema = dict[str, Any]
 SchemaOrText = Annotated[Annotated[str, One] | Annotated[Schema, Mapped], ObjectOrOne]
 SecondsOrText = Annotated[Annotated[str, Texts] | Annotated[float, Numbers], TextOrNumber]
+
+
+def json_response(fields: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Response:
+    return Response(orjson.dumps(fields), headers=headers, media_type="application/json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +11,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fox.engine.llama.attention import AUTO, flash_attention, k_type, kv_type, v_type
 from fox.engine.llama.batch import Batch
@@ -20,11 +20,11 @@ from fox.engine.llama.geometry import AUTO_CPU_CONTEXT_TOKENS, SMALLEST_CONTEXT_
 from fox.engine.llama.log import LogTail
 from fox.engine.llama.vocabulary import Vocabulary
 from fox.engine.llama.weights import context_params, has_states, header_value
+from fox.engine.model import Vector
 from fox.engine.options import EngineOptions
 from fox.errors import EngineFailed, InvalidRequest
+from fox.generation import PromptPart
 from fox.scheduler import Chunk
-
-Vector = NDArray[np.float32]
 
 POOLINGS = {1: "mean", 2: "cls", 3: "last", 4: "rank"}  # enum llama_pooling_type
 BATCH_TOKENS = 512
@@ -54,6 +54,7 @@ class Embedder:
         self, model: Any, vocab: Vocabulary, options: EngineOptions, log: LogTail, name: str
     ) -> None:
         self._model = model
+        self._vocab = vocab
         self._options = options
         self._log = log
         self._name = name
@@ -90,6 +91,23 @@ class Embedder:
         """
         said = header_value(self._model, f"{self._architecture}.pooling_type")
         return POOLINGS.get(int(said) if said.isdigit() else 0, "mean")
+
+    def tokens(self, text: str) -> list[int]:
+        """With whatever the vocabulary begins and ends an input with. Control tokens in it are plain text."""
+        return self._vocab.tokenize_input(text)
+
+    def pair(self, query: str, document: str) -> list[int]:
+        """In the model's own words, where it brings a template for that; else BOS query EOS SEP document EOS."""
+        if template := lib.llama_model_chat_template(self._model, b"rerank"):
+            parts = re.split(r"\{(query|document)\}", template.decode(errors="replace"))
+            said = {"query": query, "document": document}
+            return self._vocab.tokenize(
+                [
+                    PromptPart(said[part] if at % 2 else part, special=not at % 2)
+                    for at, part in enumerate(parts)
+                ]
+            )
+        return self._vocab.tokenize_pair(query, document)
 
     def embed(self, inputs: Sequence[Sequence[int]]) -> list[Vector]:
         """A vector of shape (width,) for each input, in order, not normalised. Every input has 1 to `context_tokens`

@@ -46,13 +46,16 @@ class Layout:
     lanes: bool
 
 
-def measure(model: Any, params: Any) -> StateSizes:
-    """Decode two tokens in a small context and look how its saved state grows: exact for every architecture."""
+def measure(model: Any, params: Any) -> StateSizes | None:
+    """Decode two tokens in a small context and look how its saved state grows: exact for every architecture. None: it
+    keeps no state at all, for it is an encoder."""
     params.n_ctx, params.n_seq_max, params.n_batch, params.n_ubatch = PROBE_TOKENS, 1, 8, 8
     ctx = lib.llama_init_from_model(model, params)
     if not ctx:
         return StateSizes(0, 0, 0)
     try:
+        if not lib.llama_get_memory(ctx):
+            return None
         sizes = []
         for at in range(2):
             token = (lib.llama_token * 1)(at)

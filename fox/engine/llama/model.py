@@ -17,6 +17,7 @@ from fox.engine.llama.batch import Batch
 from fox.engine.llama.bindings import lib
 from fox.engine.llama.devices import gpu_memory
 from fox.engine.llama.draft import DraftModel, Unfit
+from fox.engine.llama.embedder import Embedder
 from fox.engine.llama.grammar import Grammars
 from fox.engine.llama.log import LogTail
 from fox.engine.llama.sampler import LlamaSampler
@@ -45,17 +46,27 @@ class LlamaModel:
         self._grammars = Grammars(self.vocab)
         self._flash_attention = flash_attention(options, on_gpu=gpu_memory() is not None)
         self.states = StateStore(options.kv_dir, self._identity(path))
-        layout = self._open_context()
-        self._memory = lib.llama_get_memory(self._ctx)
-        self._batch = Batch(lib.llama_n_batch(self._ctx))
-        self.info = self._describe(layout)
-        self.guesser = self._open_draft(layout.context_tokens)
+        self.shape: Shape
+        self.embedder = Embedder(self._model, self.vocab, options, self._log, name)
+        self.guesser: Guesser | None = None
+        if sizes := geometry.measure(self._model, self._params()):
+            layout = self._open_context(sizes)
+            self._memory = lib.llama_get_memory(self._ctx)
+            self._batch = Batch(lib.llama_n_batch(self._ctx))
+            self.info = self._describe(layout)
+            self.guesser = self._open_draft(layout.context_tokens)
+        else:
+            self.shape = Shape(slots=1, blocks=1, block_size=self.embedder.context_tokens)
+            self.info = self._describe(None)
 
     def tokenize(self, prompt: Sequence[PromptPart], *, begins: bool = True) -> list[int]:
         return self.vocab.tokenize(prompt, begins=begins)
 
     def piece(self, token: int) -> bytes:
         return self.vocab.piece(token)
+
+    def name(self, token: int) -> bytes:
+        return self.vocab.name(token)
 
     def control(self, spelling: str) -> int | None:
         return self.vocab.control(spelling)
@@ -140,9 +151,8 @@ class LlamaModel:
 
     # loading
 
-    def _open_context(self) -> geometry.Layout:
+    def _open_context(self, sizes: geometry.StateSizes) -> geometry.Layout:
         """Opens the largest context that memory has room for. Never a shorter one than was asked for."""
-        sizes = geometry.measure(self._model, self._params())
         trained = lib.llama_model_n_ctx_train(self._model) or geometry.SMALLEST_CONTEXT_TOKENS
         for layout in geometry.layouts(sizes, trained, self._options):
             if ctx := lib.llama_init_from_model(self._model, self._params(layout)):
@@ -151,7 +161,7 @@ class LlamaModel:
             raise ModelLoadFailed(self._name, self._log.reason())
         self._ctx = ctx
         trims = can_trim(self._model, swa_full=self._options.swa_full)
-        self.shape: Shape = geometry.shape(layout, lib.llama_n_ctx(ctx), sizes, self._options, trims)
+        self.shape = geometry.shape(layout, lib.llama_n_ctx(ctx), sizes, self._options, trims)
         return layout
 
     def _open_draft(self, context_tokens: int) -> Guesser | None:
@@ -182,14 +192,15 @@ class LlamaModel:
             params.kv_unified = not layout.lanes
         return params
 
-    def _describe(self, layout: geometry.Layout) -> ModelInfo:
+    def _describe(self, layout: geometry.Layout | None) -> ModelInfo:
+        """`layout`: None for an encoder."""
         template = lib.llama_model_chat_template(self._model, None)
         return ModelInfo(
             name=self._name,
             architecture=header_value(self._model, "general.architecture"),
-            context_tokens=layout.context_tokens,
+            context_tokens=layout.context_tokens if layout else self.embedder.context_tokens,
             trained_context_tokens=lib.llama_model_n_ctx_train(self._model),
-            parallel=layout.parallel,
+            parallel=layout.parallel if layout else 1,
             vocab_tokens=self.vocab.size,
             parameters=lib.llama_model_n_params(self._model),
             weights_bytes=lib.llama_model_size(self._model),
@@ -200,5 +211,10 @@ class LlamaModel:
             control_ids=tuple(self.vocab.controls.values()),
             end_tokens=tuple(self.vocab.text(t) for t in sorted(self.vocab.end_tokens)),
             can_trim=self.shape.can_trim,
-            layout="lanes" if layout.lanes else "pool",
+            layout="lanes" if layout and layout.lanes else "pool",
+            generates=layout is not None,
+            pooling=self.embedder.pooling,
+            embedding_width=self.embedder.width,
+            embedding_tokens=self.embedder.context_tokens,
+            fim=self.vocab.fim,
         )

@@ -36,6 +36,30 @@ class Vocabulary:
             return tokens[1:]
         return tokens
 
+    def tokenize_input(self, text: str) -> list[int]:
+        """A text that is whole, with what the vocabulary begins and ends one with."""
+        if self._unwritable is None:
+            return self._spell(text.encode(errors="replace"), adds=True, special=False)
+        tokens = self._part(PromptPart(text, special=False), first=True)
+        return [*tokens, self.eos] if self._adds_eos else tokens
+
+    def tokenize_pair(self, first: str, second: str) -> list[int]:
+        """Two texts as one input: BOS first EOS SEP second EOS, as far as the vocabulary has those."""
+        ends = [self.eos] if self.eos >= 0 else []
+        separator = [sep] if (sep := lib.llama_vocab_sep(self.handle)) >= 0 else []
+        bos = [self.bos] if self.bos >= 0 else []
+        one, other = (self._part(PromptPart(text, special=False), first=False) for text in (first, second))
+        return [*bos, *one, *ends, *separator, *other, *ends]
+
+    @cached_property
+    def fim(self) -> tuple[str, str, str] | None:
+        """The tokens before the text in front of a gap, before the text behind it, and before what fills it."""
+        named = (lib.llama_vocab_fim_pre, lib.llama_vocab_fim_suf, lib.llama_vocab_fim_mid)
+        before, behind, gap = (token(self.handle) for token in named)
+        return (
+            (self.text(before), self.text(behind), self.text(gap)) if min(before, behind, gap) >= 0 else None
+        )
+
     def piece(self, token: int) -> bytes:
         if (piece := self._pieces.get(token)) is None:
             piece = self._pieces[token] = self._render(token)
@@ -71,15 +95,18 @@ class Vocabulary:
         return tokens
 
     def _tokenize(self, text: bytes, first: bool, special: bool) -> list[int]:
-        room = len(text) + 8
-        buffer = (ctypes.c_int32 * room)()
-        count = lib.llama_tokenize(self.handle, text, len(text), buffer, room, first, special)
-        if count < 0:
-            raise EngineFailed(f"tokenizing failed: {-count} tokens do not fit {room}")
-        tokens = buffer[:count]
+        tokens = self._spell(text, adds=first, special=special)
         if first and self._adds_eos and tokens[-1:] == [self.eos]:
             tokens.pop()
         return tokens
+
+    def _spell(self, text: bytes, *, adds: bool, special: bool) -> list[int]:
+        room = len(text) + 8
+        buffer = (ctypes.c_int32 * room)()
+        count = lib.llama_tokenize(self.handle, text, len(text), buffer, room, adds, special)
+        if count < 0:
+            raise EngineFailed(f"tokenizing failed: {-count} tokens do not fit {room}")
+        return list(buffer[:count])
 
     def _render(self, token: int) -> bytes:
         buffer = ctypes.create_string_buffer(256)
