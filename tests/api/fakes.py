@@ -5,13 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Self
+from typing import Any, Self
 
 import msgspec
+import numpy as np
 
-from fox.engine import EngineStats
+from fox.engine import EngineStats, Tokens, Vectors
 from fox.errors import FoxError, ModelNotFound
-from fox.generation import Delta, Failure, Finish, GenerationRequest, ModelInfo, TokenLogprob, Usage
+from fox.generation import (
+    Delta,
+    Failure,
+    Finish,
+    GenerationRequest,
+    ModelInfo,
+    PromptPart,
+    TokenLogprob,
+    Usage,
+)
 from fox.registry import ModelEntry
 
 TEMPLATE = (
@@ -103,6 +113,8 @@ class FakeEngine:
         self.asked = asyncio.Event()
         self.abandoned = asyncio.Event()
         self.requests: list[GenerationRequest] = []
+        self.errands: list[dict[str, Any]] = []
+        self.cancelled: list[str] = []
         self.generations: asyncio.Queue[FakeGeneration] = asyncio.Queue()
 
     async def submit(self, request: GenerationRequest) -> FakeGeneration:
@@ -123,6 +135,39 @@ class FakeEngine:
             generation.say(*self.says, finish=self.finish)
         self.generations.put_nowait(generation)
         return generation
+
+    def cancel(self, id_: str) -> bool:
+        self.cancelled.append(id_)
+        return any(request.id == id_ for request in self.requests)
+
+    async def embed(self, inputs: Sequence[str | tuple[int, ...]], **how: Any) -> Vectors:
+        """Of each text its length and its place; with a query, the place."""
+        await self._errand({"inputs": list(inputs), **how})
+        asked = how.get("query") is not None
+        width = 1 if asked else how.get("dimensions") or 2
+        rows = [[at] if asked else [len(text), at][:width] for at, text in enumerate(inputs)]
+        return Vectors("v", np.array(rows, "<f4").tobytes(), width, tuple(map(len, inputs)))
+
+    async def tokenize(self, prompt: Sequence[PromptPart], *, begins: bool) -> Tokens:
+        """A token a character."""
+        await self._errand({"prompt": tuple(prompt), "begins": begins})
+        text = "".join(part.text for part in prompt).encode()
+        return Tokens("t", tuple(text), tuple(bytes([byte]) for byte in text))
+
+    async def detokenize(self, tokens: Sequence[int]) -> Tokens:
+        await self._errand({"tokens": list(tokens)})
+        return Tokens("t", tuple(tokens), tuple(bytes([token]) for token in tokens))
+
+    async def _errand(self, asked: dict[str, Any]) -> None:
+        self.errands.append(asked)
+        self.asked.set()
+        try:
+            await self.accepts.wait()
+        except asyncio.CancelledError:
+            self.abandoned.set()
+            raise
+        if self.refusal:
+            raise self.refusal
 
 
 class FakeCatalog:

@@ -69,17 +69,17 @@ async def asking(port: int) -> AsyncIterator[httpx2.AsyncClient]:
 
 
 class Visitor:
-    """A bare connection that asked for a chat."""
+    """A bare connection that has asked for something."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
 
     @classmethod
-    async def ask(cls, port: int, **fields: Any) -> Visitor:
+    async def ask(cls, port: int, path: str = CHAT, **fields: Any) -> Visitor:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         body = json.dumps(HELLO | fields)
-        head = f"POST {CHAT} HTTP/1.1\r\nHost: fox\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = f"POST {path} HTTP/1.1\r\nHost: fox\r\nContent-Length: {len(body)}\r\n\r\n"
         writer.write((head + body).encode())
         return cls(reader, writer)
 
