@@ -47,6 +47,15 @@ class ModelNotFound(FoxError):  # noqa: N818
         return f"model '{self.args[0]}' not found"
 
 
+class RequestNotFound(FoxError):  # noqa: N818
+    """No such request is being answered, and no such answer is kept. `args`: its id."""
+
+    code = "not_found"
+
+    def __str__(self) -> str:
+        return f"there is no request or answer '{self.args[0]}'"
+
+
 class ModelLoadFailed(FoxError):  # noqa: N818
     """The model exists and cannot be loaded. `args`: name, reason."""
 
@@ -83,6 +92,15 @@ class EngineFailed(FoxError):  # noqa: N818
         return str(self.args[0])
 
 
+class Cancelled(FoxError):  # noqa: N818
+    """Somebody asked for the end of this answer while it was being made. `args`: message."""
+
+    code = "cancelled"
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 _BY_NAME: dict[str, type[FoxError]] = {
     cls.__name__: cls
     for cls in (
@@ -93,6 +111,7 @@ _BY_NAME: dict[str, type[FoxError]] = {
         QueueFull,
         Draining,
         EngineFailed,
+        Cancelled,
     )
 }
 

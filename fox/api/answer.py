@@ -14,7 +14,7 @@ from fox.api.failures import Refusal, refusal
 from fox.api.presence import Pulse, while_present
 from fox.api.tally import Tally
 from fox.engine import Engine, Generation
-from fox.errors import EngineFailed, FoxError
+from fox.errors import Cancelled, EngineFailed, FoxError
 from fox.generation import Delta, Finish, GenerationRequest
 from fox.metrics import Metrics
 from fox.registry import Registry
@@ -52,8 +52,8 @@ class Question(Protocol):
     @property
     def stream(self) -> bool: ...
 
-    def requests(self, engine: Engine) -> list[GenerationRequest]:
-        """What it asks of this engine: one generation a choice, their prompts the same. Raises InvalidRequest."""
+    async def requests(self, engine: Engine) -> list[GenerationRequest]:
+        """What it asks of this engine: one generation a choice. Raises InvalidRequest."""
 
     def voice(self, engine: Engine, request: GenerationRequest) -> Voice: ...
 
@@ -110,7 +110,7 @@ class Answer:
         """The whole answer, or None if it was streamed."""
         async with self._registry.lease(self._question.model) as engine:
             self._tally.found(engine.name)
-            requests = self._question.requests(engine)
+            requests = await self._question.requests(engine)
             voice = self._question.voice(engine, requests[0])
             await self._submit(engine, requests)
             self._tally.admitted()
@@ -187,9 +187,9 @@ class Answer:
     def _notes(self) -> dict[str, str]:
         """Nothing is dropped from a prompt or a schema without a signal."""
         first, notes = self._generations[0], {}
-        if first.truncated:
-            log.warning("%d tokens were cut from the prompt of `%s`", first.truncated, first.id)
-            notes["x-fox-truncated"] = str(first.truncated)
+        if truncated := max(generation.truncated for generation in self._generations.values()):
+            log.warning("%d tokens were cut from the prompt of `%s`", truncated, first.id)
+            notes["x-fox-truncated"] = str(truncated)
         if first.warnings:
             log.warning("the grammar of `%s` is not honoured whole: %s", first.id, "; ".join(first.warnings))
             notes["x-fox-warning"] = "; ".join(first.warnings).encode("ascii", "replace").decode()
@@ -198,8 +198,10 @@ class Answer:
     def _checked(self, finish: Finish) -> Finish:
         if finish.failure:
             raise finish.failure.to_error()
-        if finish.reason not in ("stop", "length"):
-            raise EngineFailed(f"the answer was {finish.reason}")
+        if finish.reason == "cancelled":
+            raise Cancelled("the answer was cancelled")
+        if finish.reason == "failed":
+            raise EngineFailed("the answer failed")
         self._tally.ended(finish.reason)
         return finish
 

@@ -8,8 +8,11 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 
+from fox.api.description import Description
 from fox.api.failures import http_refusal, openai_response, refusal
 from fox.api.journal import Journal
+from fox.api.openai.beside import Beside
+from fox.api.openai.door import Door
 from fox.api.openai.routes import OpenAI
 from fox.api.ops import Ops, readings
 from fox.api.options import ApiOptions
@@ -24,8 +27,11 @@ def create_app(registry: Registry, options: ApiOptions) -> Starlette:
     No BaseHTTPMiddleware may come into its stack: answers would no longer learn that their client has left.
     """
     metrics = Metrics(lambda: readings(registry))
+    door = Door(registry, metrics, options)
+    rooms = (Ops(registry, metrics, options), OpenAI(door), Beside(door))
+    operations = Description([one for room in rooms for one in room.operations()]).operations
     app = Starlette(
-        routes=[*Ops(registry, metrics, options).routes(), *OpenAI(registry, metrics, options).routes()],
+        routes=[one.route() for one in operations],
         middleware=[Middleware(Journal)],
         exception_handlers={FoxError: _refuse, HTTPException: _refuse_route},
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -45,14 +45,21 @@ class Refusal:
         return {} if after_s is None else {"retry-after": str(after_s)}
 
 
+def renamed(told: Refusal, **names: str) -> Refusal:
+    """Field names of the engine become those of a dialect."""
+    return replace(told, param=names.get(told.param or "", told.param))
+
+
 INVALID, SERVER = "invalid_request_error", "server_error"
 
 # An engine that failed is 503, not 500: the next request loads it anew, so asking again makes sense.
 TABLE: dict[type[Exception], Row] = {
     errors.InvalidRequest: Row(400, INVALID),
     errors.ModelNotFound: Row(404, INVALID),
+    errors.RequestNotFound: Row(404, INVALID),
     BodyTooLarge: Row(413, INVALID),
     errors.QueueFull: Row(429, "rate_limit_error", 1),
+    errors.Cancelled: Row(499, INVALID),
     errors.EngineFailed: Row(503, SERVER, 1),
     errors.ModelLoadFailed: Row(503, SERVER, 5),
     errors.Draining: Row(503, SERVER, 5),

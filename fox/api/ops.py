@@ -11,8 +11,8 @@ import orjson
 from prometheus_client.exposition import choose_encoder
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Route
 
+from fox.api.operation import Operation
 from fox.api.options import ApiOptions
 from fox.engine import Engine, EngineStats
 from fox.metrics import Metrics, Reading
@@ -66,13 +66,13 @@ class Ops:
         self._options = options
         self._started_at = int(time.time())
 
-    def routes(self) -> list[Route]:
+    def operations(self) -> list[Operation]:
         return [
-            Route("/", self.root),
-            Route("/health", self.health),
-            Route("/metrics", self.metrics),
-            Route("/api/version", self.version),
-            Route("/api/ps", self.ps),
+            Operation("GET", "/", self.root, "whether anybody is there"),
+            Operation("GET", "/health", self.health, "how busy the server is"),
+            Operation("GET", "/metrics", self.metrics, "all counts, in Prometheus' words"),
+            Operation("GET", "/api/version", self.version, "the version of Ollama that clients may rely on"),
+            Operation("GET", "/api/ps", self.ps, "the models that run"),
         ]
 
     async def root(self, request: Request) -> Response:

@@ -14,6 +14,6 @@ class ApiOptions:
 
     system_prompt: str = ""
     version: str = "0.35.0"
-    max_body_mb: int = 64
+    max_body_mb: int = 8
     reasoning_format: str = "separate"
     tool_call_parser: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from fox.errors import FoxError, ModelLoadFailed
+from fox.errors import Cancelled, FoxError, ModelLoadFailed
 from fox.metrics import Meter, Metrics, Status
 
 
@@ -45,7 +45,7 @@ class Tally:
         self._status = status
 
     def failed(self, error: Exception) -> None:
-        self._status = "failed"
+        self._status = "cancelled" if isinstance(error, Cancelled) else "failed"
         if isinstance(error, ModelLoadFailed):
             self._model = str(error.args[0])
         if self._meter is None:

@@ -161,5 +161,5 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "tool_call_parser", TEXT, "", "family of the models' tool calls [default: by the template]", "api"
     ),
-    Option("max_body_mb", COUNT, 64, "largest request that is read, in MiB", "api"),
+    Option("max_body_mb", COUNT, 8, "largest request that is read, in MiB", "api"),
 )

@@ -88,8 +88,9 @@ class Engine:
         return not (self._closing or self._lost)
 
     @property
-    def open_generations(self) -> int:
-        return len(self._open)
+    def open_ids(self) -> tuple[str, ...]:
+        """Of the generations that are not over, the oldest first."""
+        return tuple(self._open)
 
     async def submit(self, request: GenerationRequest) -> Generation:
         """Hand a request to the child; returns once it is queued there.

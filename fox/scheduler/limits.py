@@ -27,10 +27,10 @@ class Limits:
     def refuse(self, tokens: list[int], open_requests: int) -> None:
         """At the door. Raises InvalidRequest for an empty prompt, ContextExceeded, QueueFull."""
         if not tokens:
-            raise InvalidRequest("the prompt is empty", "messages")
+            raise InvalidRequest("the prompt is empty", "prompt")
         if len(tokens) >= (limit := self.context_tokens):
             message = f"the prompt has {len(tokens)} tokens, the context holds {limit} with the answer"
-            raise ContextExceeded(message, "messages", len(tokens), limit)
+            raise ContextExceeded(message, "prompt", len(tokens), limit)
         if self.queue_depth and open_requests >= self.queue_depth + self.parallel:
             raise QueueFull(self.queue_depth)
 

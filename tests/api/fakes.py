@@ -115,6 +115,8 @@ class FakeEngine:
         self.requests: list[GenerationRequest] = []
         self.errands: list[dict[str, Any]] = []
         self.cancelled: list[str] = []
+        self.spec: Any = None
+        self._open: dict[str, FakeGeneration] = {}
         self.generations: asyncio.Queue[FakeGeneration] = asyncio.Queue()
 
     async def submit(self, request: GenerationRequest) -> FakeGeneration:
@@ -134,11 +136,18 @@ class FakeEngine:
         if self.says is not None:
             generation.say(*self.says, finish=self.finish)
         self.generations.put_nowait(generation)
+        self._open[request.id] = generation
         return generation
+
+    @property
+    def open_ids(self) -> tuple[str, ...]:
+        return tuple(self._open)
 
     def cancel(self, id_: str) -> bool:
         self.cancelled.append(id_)
-        return any(request.id == id_ for request in self.requests)
+        if generation := self._open.pop(id_, None):
+            generation.say(finish=Finish("cancelled"))
+        return generation is not None
 
     async def embed(self, inputs: Sequence[str | tuple[int, ...]], **how: Any) -> Vectors:
         """Of each text its length and its place; with a query, the place."""

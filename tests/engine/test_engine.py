@@ -90,7 +90,7 @@ async def test_a_cancelled_generation_ends_within_a_step_in_one_finish() -> None
         generation.cancel()
         assert [d.finish.reason for d in seen if d.finish] == ["cancelled"]
         assert len(seen) < 10
-        assert engine.open_generations == 0
+        assert engine.open_ids == ()
         assert engine.stats.running == 0
         assert (await collect(engine, request("a", "again")))[0] == "again"
 
@@ -111,8 +111,8 @@ async def test_a_caller_that_stops_waiting_at_the_door_cancels_its_request() -> 
 @pytest.mark.parametrize(
     ("prompt", "more", "error", "param"),
     [
-        ("", {}, InvalidRequest, "messages"),
-        ("w " * 99, {}, ContextExceeded, "messages"),
+        ("", {}, InvalidRequest, "prompt"),
+        ("w " * 99, {}, ContextExceeded, "prompt"),
         ("w", {"max_tokens": 0}, InvalidRequest, "max_tokens"),
         ("w", {"sampling": Sampling(logit_bias=((-1, 1.0),))}, InvalidRequest, "logit_bias"),
         ("w", {"sampling": Sampling(logit_bias=((1 << 30, 1.0),))}, InvalidRequest, "logit_bias"),

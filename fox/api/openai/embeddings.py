@@ -6,34 +6,14 @@ import base64
 from array import array
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, StringConstraints, Tag
+from pydantic import Field
 from starlette.responses import Response
 
-from fox.api.openai.shapes import ModelName, Shape, TokenIds, json_response
+from fox.api.openai.inputs import Inputs, each
+from fox.api.openai.shapes import ModelName, Shape, json_response
 from fox.engine import Engine, Vectors
 
-MOST_INPUTS = 16_384
 ROW_BYTES = 4
-
-
-def _kind(value: object) -> str:
-    if not isinstance(value, list):
-        return "<one>"
-    first = value[0] if value else ""
-    return "<tokens>" if isinstance(first, int) else "<token lists>" if isinstance(first, list) else "<list>"
-
-
-Text = Annotated[str, StringConstraints(min_length=1)]
-Texts = Annotated[list[Text], Field(min_length=1, max_length=MOST_INPUTS)]
-Tokens = Annotated[TokenIds, Field(min_length=1)]
-TokenLists = Annotated[list[Tokens], Field(min_length=1, max_length=MOST_INPUTS)]
-Input = Annotated[
-    Annotated[Text, Tag("<one>")]
-    | Annotated[Texts, Tag("<list>")]
-    | Annotated[Tokens, Tag("<tokens>")]
-    | Annotated[TokenLists, Tag("<token lists>")],
-    Discriminator(_kind),
-]
 
 
 class EmbeddingRequest(Shape):
@@ -41,25 +21,16 @@ class EmbeddingRequest(Shape):
     way to say so."""
 
     model: ModelName
-    input: Input
+    input: Inputs
     encoding_format: Literal["float", "base64"] | None = None
     dimensions: Annotated[int, Field(ge=1)] | None = None
     truncate: bool | None = None
     truncate_prompt_tokens: Annotated[int, Field(ge=-1)] | None = None
 
-    @property
-    def inputs(self) -> list[str | tuple[int, ...]]:
-        match self.input:
-            case str(text):
-                return [text]
-            case [int(), *_]:
-                return [tuple(self.input)]  # type: ignore[arg-type]
-        return [each if isinstance(each, str) else tuple(each) for each in self.input]  # type: ignore[arg-type]
-
 
 async def embed(asked: EmbeddingRequest, engine: Engine) -> Response:
     truncates = bool(asked.truncate) or asked.truncate_prompt_tokens == -1
-    vectors = await engine.embed(asked.inputs, dimensions=asked.dimensions, truncate=truncates)
+    vectors = await engine.embed(each(asked.input), dimensions=asked.dimensions, truncate=truncates)
     as_text = asked.encoding_format == "base64"
     data = [
         {

@@ -6,9 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from fox.api.openai.schema import ChatRequest, ResponseFormat
 from fox.api.openai.shapes import Schema
-from fox.api.openai.wishes import Form, Wishes
+from fox.api.openai.wishes import Form, ResponseFormat, Wishes
 from fox.chat.forms import ANY_OBJECT, choice_form, json_form, regex_form, written_form
 from fox.errors import InvalidRequest
 from fox.generation import Grammar
@@ -25,7 +24,7 @@ def form(asked: Wishes) -> Grammar | None:
 
 
 def _forms(asked: Wishes) -> Iterator[Grammar]:
-    if isinstance(asked, ChatRequest) and asked.response_format:
+    if asked.response_format:
         yield from _response_format(asked.response_format)
     if asked.json_schema is not None:
         yield json_form(asked.json_schema, "json_schema", strict=False)

@@ -1,4 +1,4 @@
-"""A body becomes a checked chat request, or an InvalidRequest that names the field."""
+"""A body becomes a checked request, or an InvalidRequest that names the field."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails
 
 from fox.api.openai.schema import ChatRequest
 from fox.api.openai.shapes import Shape
+from fox.api.openai.wishes import Wishes
 from fox.errors import InvalidRequest
 
 FIELD = re.compile(r"[A-Za-z_]\w{0,63}", re.ASCII)
@@ -25,7 +26,7 @@ REFUSED: tuple[Check, ...] = (
 
 
 S = TypeVar("S", bound=Shape)
-C = TypeVar("C", bound=ChatRequest)
+W = TypeVar("W", bound=Wishes)
 
 
 def read(shape: type[S], body: bytes) -> S:
@@ -36,17 +37,20 @@ def read(shape: type[S], body: bytes) -> S:
         raise _refusal(error.errors(include_url=False, include_input=False)[0]) from None
 
 
-def parse(body: bytes, shape: type[C]) -> C:
-    """A chat's body, with whatever its fields say of each other. Raises InvalidRequest."""
+def parse(shape: type[W], body: bytes) -> W:
+    """A request for text, with whatever its fields say of each other. Raises InvalidRequest."""
     request = read(shape, body)
-    for param, why, asked in REFUSED:
-        if asked(request):
-            raise InvalidRequest(f"`{param}`: {why}", param)
-    _check_together(request)
+    if request.limit is not None and (request.min_tokens or 0) > request.limit:
+        raise InvalidRequest("`min_tokens`: input should not be more than the most tokens", "min_tokens")
+    if isinstance(request, ChatRequest):
+        _check_chat(request)
     return request
 
 
-def _check_together(request: ChatRequest) -> None:
+def _check_chat(request: ChatRequest) -> None:
+    for param, why, asked in REFUSED:
+        if asked(request):
+            raise InvalidRequest(f"`{param}`: {why}", param)
     _check_tools(request)
     _check_results(request)
     if request.continue_final_message and request.messages[-1].role != "assistant":
@@ -55,8 +59,6 @@ def _check_together(request: ChatRequest) -> None:
         )
     if request.top_logprobs and not request.logprobs:
         raise InvalidRequest("`top_logprobs`: `logprobs` must be true beside it", "top_logprobs")
-    if request.limit is not None and (request.min_tokens or 0) > request.limit:
-        raise InvalidRequest("`min_tokens`: input should not be more than the most tokens", "min_tokens")
 
 
 def _check_tools(request: ChatRequest) -> None:

@@ -7,7 +7,7 @@ import uuid
 from msgspec.structs import replace
 from starlette.responses import Response
 
-from fox.api.failures import Refusal, openai_response
+from fox.api.failures import Refusal, openai_response, renamed
 from fox.api.openai.events import broken
 from fox.api.openai.render import ChatVoice
 from fox.api.openai.sampling import MIDDLE_PRIORITY, generation, siblings
@@ -34,7 +34,7 @@ class ChatQuestion:
         self._priority = priority
         self._turn: Turn
 
-    def requests(self, engine: Engine) -> list[GenerationRequest]:
+    async def requests(self, engine: Engine) -> list[GenerationRequest]:
         """One generation a choice; the engine computes their prompt once. Each has a seed of its own."""
         asked, turn = self._asked, self._templates.of(engine).prepare(self._ask)
         self._turn = turn
@@ -50,18 +50,18 @@ class ChatQuestion:
         return siblings(first, asked.n or 1)
 
     def voice(self, engine: Engine, request: GenerationRequest) -> ChatVoice:
-        options = self._asked.stream_options
         readers = [self._turn.reader() for _ in range(self._asked.n or 1)]
         return ChatVoice(
             request.id,
             engine,
             readers,
-            include_usage=bool(options and options.include_usage),
+            include_usage=self._asked.includes_usage,
             timings=bool(self._asked.timings_per_token),
         )
 
     def refused(self, told: Refusal) -> Response:
-        return openai_response(told)
+        """What the engine says of the prompt is said of the messages."""
+        return openai_response(renamed(told, prompt="messages"))
 
     def broken(self, told: Refusal) -> bytes:
         return broken(told)

@@ -49,7 +49,7 @@ def siblings(first: GenerationRequest, count: int) -> list[GenerationRequest]:
 def _sibling(first: GenerationRequest, choice: int) -> GenerationRequest:
     seed = first.sampling.seed
     own = replace(first.sampling, seed=None if seed is None else (seed + choice) & SEED_MASK)
-    return replace(first, id=f"{first.id}-{choice}", sampling=own)
+    return replace(first, id=f"{first.id}#{choice}", sampling=own)
 
 
 def sampling(asked: Wishes, context_tokens: int) -> Sampling:

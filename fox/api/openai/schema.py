@@ -113,22 +113,6 @@ ToolWord = Literal["none", "auto", "required"]
 ToolChoice = Annotated[Annotated[ToolWord, One] | Annotated[Choice, Mapped], ObjectOrOne]
 
 
-class NamedSchema(Shape):
-    """`schema` may be left out: any object."""
-
-    name: Name | None = None
-    of: Annotated[Schema | None, Field(alias="schema")] = None
-    strict: bool | None = None
-
-
-class ResponseFormat(Shape):
-    """`schema` beside `json_object` is llama.cpp's."""
-
-    type: Literal["text", "json_object", "json_schema"]
-    json_schema: NamedSchema | None = None
-    of: Annotated[Schema | None, Field(alias="schema")] = None
-
-
 class Prediction(Shape):
     type: Literal["content"]
     content: Content
@@ -152,7 +136,6 @@ class ChatRequest(Wishes):
     tool_choice: ToolChoice | None = None
     parallel_tool_calls: bool | None = None
     functions: list[dict[str, Any]] | None = None
-    response_format: ResponseFormat | None = None
     prediction: Prediction | None = None
 
     reasoning_effort: Level | None = None

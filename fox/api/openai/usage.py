@@ -12,15 +12,22 @@ from fox import __version__
 from fox.generation import Finish, ModelInfo, Usage
 
 
-def usage_fields(finishes: Sequence[Finish], reasoning_tokens: int = 0) -> dict[str, Any]:
-    """The prompt counts once, however many answers it has; so does what was found of it."""
+def usage_fields(
+    finishes: Sequence[Finish], reasoning_tokens: int = 0, *, prompts: int = 1
+) -> dict[str, Any]:
+    """A prompt counts once, however many answers it has; so does what was found of it. The answers to each of
+    `prompts` follow each other."""
     usages = [finish.usage or Usage(0, 0) for finish in finishes]
+    each = len(usages) // prompts
+    groups = [usages[at : at + each] for at in range(0, len(usages), each)]
     generated = sum(usage.completion_tokens for usage in usages)
+    read = sum(group[0].prompt_tokens for group in groups)
+    cached = sum(min(usage.cached_tokens for usage in group) for group in groups)
     return {
-        "prompt_tokens": usages[0].prompt_tokens,
+        "prompt_tokens": read,
         "completion_tokens": generated,
-        "total_tokens": usages[0].prompt_tokens + generated,
-        "prompt_tokens_details": {"cached_tokens": min(usage.cached_tokens for usage in usages)},
+        "total_tokens": read + generated,
+        "prompt_tokens_details": {"cached_tokens": cached},
         "completion_tokens_details": {"reasoning_tokens": reasoning_tokens},
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -12,6 +12,7 @@ from fox.api.openai.shapes import (
     Bias,
     Limit,
     ModelName,
+    Name,
     Part,
     Penalty,
     Repetition,
@@ -34,6 +35,22 @@ Alternatives = Annotated[list[str], Field(min_length=1, max_length=MOST_ALTERNAT
 
 class StreamOptions(Shape):
     include_usage: bool | None = None
+
+
+class NamedSchema(Shape):
+    """`schema` may be left out: any object."""
+
+    name: Name | None = None
+    of: Annotated[Schema | None, Field(alias="schema")] = None
+    strict: bool | None = None
+
+
+class ResponseFormat(Shape):
+    """`schema` beside `json_object` is llama.cpp's."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: NamedSchema | None = None
+    of: Annotated[Schema | None, Field(alias="schema")] = None
 
 
 class Form(Shape):
@@ -96,6 +113,7 @@ class Wishes(Chances):
     logit_bias: dict[TokenId, Bias] | None = None
     repetition_penalty: Repetition | None = None
 
+    response_format: ResponseFormat | None = None
     grammar: str | None = None
     json_schema: Schema | None = None
     guided_json: SchemaOrText | None = None
@@ -121,6 +139,11 @@ class Wishes(Chances):
         if tokens is None and self.options:
             tokens = self.options.num_predict
         return None if tokens is None or tokens <= UNLIMITED else max(tokens, 1)
+
+    @property
+    def includes_usage(self) -> bool:
+        """A stream ends with what it cost."""
+        return bool(self.stream_options and self.stream_options.include_usage)
 
     def wish(self, name: str) -> Any:
         """The value of a field of Chances: the request's own, else that of its options."""

@@ -137,7 +137,7 @@ class Unwritable:
         for match in (self._special if part.special else self._plain).finditer(part.text):
             if match["unknown"]:
                 if self._token is None:
-                    raise InvalidRequest(f"the model's vocabulary cannot write {match[0]!r}", "messages")
+                    raise InvalidRequest(f"the model's vocabulary cannot write {match[0]!r}", "prompt")
                 yield part.text[at : match.start()]
                 yield self._token
                 at = match.end()

@@ -1,0 +1,61 @@
+"""What all routes of this dialect share: bodies are read and checked at the door, and what is refused is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from fox.api import answer
+from fox.api.body import read_body
+from fox.api.errand import Errand
+from fox.api.openai.sampling import MIDDLE_PRIORITY
+from fox.api.options import ApiOptions
+from fox.api.templates import Templates
+from fox.engine import Engine
+from fox.errors import Draining, FoxError, InvalidRequest
+from fox.metrics import Metrics
+from fox.registry import Registry
+
+HIGHEST_PRIORITY = 255
+
+
+class Door:
+    def __init__(self, registry: Registry, metrics: Metrics, options: ApiOptions) -> None:
+        self.registry = registry
+        self.options = options
+        self.templates = Templates(options.tool_call_parser)
+        self._metrics = metrics
+
+    @contextmanager
+    def opens(self) -> Iterator[None]:
+        """What is refused in here is counted."""
+        try:
+            yield
+        except FoxError as error:
+            self._metrics.rejected("", error.code)
+            raise
+
+    async def body(self, request: Request) -> bytes:
+        """Raises Draining, BodyTooLarge."""
+        if request.app.state.draining:
+            raise Draining
+        return await read_body(request, self.options.max_body_mb)
+
+    def answer(self, question: answer.Question) -> answer.Answer:
+        return answer.Answer(question, self.registry, self._metrics, answer.PING_S)
+
+    def errand(self, model: str | None, work: Callable[[Engine], Awaitable[Response]]) -> Errand:
+        return Errand(model, work, self.registry, self._metrics)
+
+
+def priority(request: Request) -> int:
+    """The header's priority; the body's own goes before it. Raises InvalidRequest."""
+    given = request.headers.get("x-fox-priority") or str(MIDDLE_PRIORITY)
+    if not (given.isascii() and given.isdecimal() and int(given[:4]) <= HIGHEST_PRIORITY):
+        raise InvalidRequest(
+            "`x-fox-priority`: input should be a whole number from 0 to 255", "x-fox-priority"
+        )
+    return int(given)
