@@ -8,6 +8,7 @@ import pytest
 
 from fox.errors import InvalidRequest
 from fox.generation import PromptPart
+from tests.model import tiny
 from tests.model.desk import Desk
 
 pytestmark = pytest.mark.model
@@ -33,3 +34,11 @@ def test_without_an_unknown_token_they_are_refused(gguf: Any) -> None:
     vocab._unwritable._token = None
     with pytest.raises(InvalidRequest, match=r"cannot write '\\n'"):
         vocab.tokenize([plain("a\nb")])
+
+
+def test_a_vocabulary_knows_how_it_marks_a_gap(gguf: Any) -> None:
+    assert Desk.open(gguf("plain")).model.info.fim is None
+    desk = Desk.open(gguf("coder"))
+    assert desk.model.info.fim == tiny.GAP
+    tokens = desk.model.vocab.tokenize([PromptPart("".join(tiny.GAP), special=True)])
+    assert tokens[-3:] == [len(tiny.CHARACTERS) + at for at in range(3)]

@@ -29,10 +29,11 @@ Value = int | float | bool | str | list[bool] | list[int]
 
 @dataclass(frozen=True)
 class Kind:
-    """An architecture and what its header must say beside the usual."""
+    """An architecture and what its header must say beside the usual. `controls`: more control tokens."""
 
     architecture: str
     keys: dict[str, Value]
+    controls: tuple[str, ...] = ()
 
 
 KINDS = {
@@ -101,6 +102,8 @@ KINDS = {
     ),
 }
 
+GAP = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
+CODER = {"coder": Kind("llama", {}, GAP)}
 ENCODERS = {"encoder": "CLS", "reranker": "RANK", "silent-encoder": None}  # with their pooling
 
 
@@ -109,7 +112,7 @@ def make(kind: str, path: Path, seed: int = 1) -> Path:
     if kind in ENCODERS:
         return _make_encoder(path, ENCODERS[kind], seed)
     ggml = _ggml()
-    header = _header(ggml, KINDS[kind])
+    header = _header(ggml, {**KINDS, **CODER}[kind])
     generator = np.random.default_rng(seed)
 
     @lib.llama_model_set_tensor_data_t
@@ -204,7 +207,7 @@ def _encoder_tensors(pooling: str | None) -> Iterator[tuple[str, tuple[int, ...]
 def _header(ggml: Any, kind: Kind) -> Any:
     header = ggml.gguf_init_empty()
     usual: dict[str, Value] = {
-        "vocab_size": len(CHARACTERS),
+        "vocab_size": len(CHARACTERS) + len(kind.controls),
         "context_length": CONTEXT,
         "embedding_length": WIDTH,
         "block_count": LAYERS,
@@ -216,17 +219,18 @@ def _header(ggml: Any, kind: Kind) -> Any:
     _set(ggml, header, "general.architecture", kind.architecture)
     for key, value in {**usual, **kind.keys}.items():
         _set(ggml, header, f"{kind.architecture}.{key}", value)
-    _vocabulary(ggml, header)
+    _vocabulary(ggml, header, kind.controls)
     return header
 
 
-def _vocabulary(ggml: Any, header: Any) -> None:
-    scores = (ctypes.c_float * len(CHARACTERS))()
-    texts = (ctypes.c_char_p * len(CHARACTERS))(*[c.encode() for c in CHARACTERS])
+def _vocabulary(ggml: Any, header: Any, controls: tuple[str, ...]) -> None:
+    spelled = (*CHARACTERS, *controls)
+    scores = (ctypes.c_float * len(spelled))()
+    texts = (ctypes.c_char_p * len(spelled))(*[text.encode() for text in spelled])
     _set(ggml, header, "tokenizer.ggml.model", "llama")
-    ggml.gguf_set_arr_str(header, b"tokenizer.ggml.tokens", texts, len(CHARACTERS))
-    ggml.gguf_set_arr_data(header, b"tokenizer.ggml.scores", F32, scores, len(CHARACTERS))
-    _set(ggml, header, "tokenizer.ggml.token_type", TYPES)
+    ggml.gguf_set_arr_str(header, b"tokenizer.ggml.tokens", texts, len(spelled))
+    ggml.gguf_set_arr_data(header, b"tokenizer.ggml.scores", F32, scores, len(spelled))
+    _set(ggml, header, "tokenizer.ggml.token_type", [*TYPES, *[CONTROL] * len(controls)])
     for name, token in (("unknown", 0), ("bos", 1), ("eos", 2)):
         _set(ggml, header, f"tokenizer.ggml.{name}_token_id", token)
 

@@ -10,6 +10,7 @@ import openai
 import pytest
 
 from tests.cli.processes import Fox, fox
+from tests.model import tiny
 
 CONTEXT_TOKENS = 1024
 
@@ -26,6 +27,7 @@ def models_dir(tmp_path_factory: pytest.TempPathFactory, starter_path: Path) -> 
         good.replace(b"\x05\0\0\0\0\0\0\0llama", b"\x05\0\0\0\0\0\0\0llamx", 1)
     )
     (folder / "folder.gguf").mkdir()
+    tiny.make("coder", folder / "coder.gguf")
     (folder / "twin.gguf").hardlink_to(_copy(starter_path, folder))
     return folder
 

@@ -69,5 +69,7 @@ SchemaOrText = Annotated[Annotated[str, One] | Annotated[Schema, Mapped], Object
 SecondsOrText = Annotated[Annotated[str, Texts] | Annotated[float, Numbers], TextOrNumber]
 
 
-def json_response(fields: Mapping[str, Any] | list[Any], headers: Mapping[str, str] | None = None) -> Response:
+def json_response(
+    fields: Mapping[str, Any] | list[Any], headers: Mapping[str, str] | None = None
+) -> Response:
     return Response(orjson.dumps(fields), headers=headers, media_type="application/json")
