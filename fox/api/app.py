@@ -13,6 +13,7 @@ from fox.api.failures import http_refusal, openai_response, refusal
 from fox.api.journal import Journal
 from fox.api.openai.beside import Beside
 from fox.api.openai.door import Door
+from fox.api.openai.responses.routes import Responses
 from fox.api.openai.routes import OpenAI
 from fox.api.ops import Ops, readings
 from fox.api.options import ApiOptions
@@ -28,7 +29,7 @@ def create_app(registry: Registry, options: ApiOptions) -> Starlette:
     """
     metrics = Metrics(lambda: readings(registry))
     door = Door(registry, metrics, options)
-    rooms = (Ops(registry, metrics, options), OpenAI(door), Beside(door))
+    rooms = (Ops(registry, metrics, options), OpenAI(door), Responses(door), Beside(door))
     operations = Description([one for room in rooms for one in room.operations()]).operations
     app = Starlette(
         routes=[one.route() for one in operations],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,9 +46,16 @@ class Refusal:
         return {} if after_s is None else {"retry-after": str(after_s)}
 
 
-def renamed(told: Refusal, **names: str) -> Refusal:
-    """Field names of the engine become those of a dialect."""
-    return replace(told, param=names.get(told.param or "", told.param))
+def renamed(told: Refusal, names: Mapping[str, str]) -> Refusal:
+    """Fields of the engine, or of another dialect, become a dialect's own."""
+    message, param = renamed_fields(told.message, told.param, names)
+    return replace(told, message=message, param=param)
+
+
+def renamed_fields(message: str, param: str | None, names: Mapping[str, str]) -> tuple[str, str | None]:
+    if param is None or param not in names:
+        return message, param
+    return message.replace(f"`{param}`", f"`{names[param]}`"), names[param]
 
 
 INVALID, SERVER = "invalid_request_error", "server_error"

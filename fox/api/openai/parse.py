@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -39,7 +39,18 @@ def read(shape: type[S], body: bytes) -> S:
 
 def parse(shape: type[W], body: bytes) -> W:
     """A request for text, with whatever its fields say of each other. Raises InvalidRequest."""
-    request = read(shape, body)
+    return _checked(read(shape, body))
+
+
+def parse_fields(shape: type[W], fields: dict[str, Any]) -> W:
+    """The same, of a body that was made here. Raises InvalidRequest."""
+    try:
+        return _checked(shape.model_validate(fields))
+    except ValidationError as error:
+        raise _refusal(error.errors(include_url=False, include_input=False)[0]) from None
+
+
+def _checked(request: W) -> W:
     if request.limit is not None and (request.min_tokens or 0) > request.limit:
         raise InvalidRequest("`min_tokens`: input should not be more than the most tokens", "min_tokens")
     if isinstance(request, ChatRequest):

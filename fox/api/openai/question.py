@@ -16,6 +16,7 @@ from fox.api.openai.turn import ask
 from fox.api.options import ApiOptions
 from fox.api.templates import Templates
 from fox.chat import Turn
+from fox.chat.reading import Reader
 from fox.engine import Engine
 from fox.generation import GenerationRequest
 
@@ -50,7 +51,7 @@ class ChatQuestion:
         return siblings(first, asked.n or 1)
 
     def voice(self, engine: Engine, request: GenerationRequest) -> ChatVoice:
-        readers = [self._turn.reader() for _ in range(self._asked.n or 1)]
+        readers = [self.reader() for _ in range(self._asked.n or 1)]
         return ChatVoice(
             request.id,
             engine,
@@ -59,9 +60,13 @@ class ChatQuestion:
             timings=bool(self._asked.timings_per_token),
         )
 
+    def reader(self) -> Reader:
+        """One for each choice, once the turn is prepared."""
+        return self._turn.reader()
+
     def refused(self, told: Refusal) -> Response:
         """What the engine says of the prompt is said of the messages."""
-        return openai_response(renamed(told, prompt="messages"))
+        return openai_response(renamed(told, {"prompt": "messages"}))
 
     def broken(self, told: Refusal) -> bytes:
         return broken(told)

@@ -26,7 +26,7 @@ def list_or_one(value: object) -> str:
 
 
 def object_or_one(value: object) -> str:
-    return "<object>" if isinstance(value, dict) else "<one>"
+    return "<object>" if isinstance(value, dict | BaseModel) else "<one>"
 
 
 def text_or_number(value: object) -> str:
