@@ -22,6 +22,15 @@ class BodyTooLarge(errors.FoxError):
         return f"the body is larger than {self.args[0]} MiB"
 
 
+class UnknownEncoding(errors.FoxError):
+    """The body is packed in a way that is not known here. `args`: its name."""
+
+    code = "unknown_encoding"
+
+    def __str__(self) -> str:
+        return f"`content-encoding`: a body may be gzip, deflate or zstd, not {self.args[0]!r}"
+
+
 @dataclass(frozen=True)
 class Row:
     """`retry_after_s`: when it makes sense to ask again, None where it does not."""
@@ -66,6 +75,7 @@ TABLE: dict[type[Exception], Row] = {
     errors.ModelNotFound: Row(404, INVALID),
     errors.RequestNotFound: Row(404, INVALID),
     BodyTooLarge: Row(413, INVALID),
+    UnknownEncoding: Row(415, INVALID),
     errors.QueueFull: Row(429, "rate_limit_error", 1),
     errors.Cancelled: Row(499, INVALID),
     errors.EngineFailed: Row(503, SERVER, 1),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -25,6 +26,7 @@ class Responses:
         kept = "/v1/responses/{id}"
         return [
             Operation("POST", "/v1/responses", self.respond, "an answer in items", ResponsesRequest, True),
+            Operation("POST", "/v1/responses/compact", self.compact, "not here: clients compact themselves"),
             Operation("GET", kept, self.kept, "an answer that is kept"),
             Operation("DELETE", kept, self.drop, "keep it no longer"),
             Operation("GET", f"{kept}/input_items", self.items, "what it answers"),
@@ -37,6 +39,10 @@ class Responses:
             check(asked)
             question = ResponsesQuestion(asked, self._door, self._store, priority(request), len(body))
         return self._door.answer(question)
+
+    async def compact(self, request: Request) -> Response:
+        """Clients take a 404 for what it is; the 405 of a kept response's route would say that it exists."""
+        raise HTTPException(404)
 
     async def kept(self, request: Request) -> Response:
         return json_response(self._find(request).response)
