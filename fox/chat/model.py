@@ -24,6 +24,7 @@ _SWITCH = re.compile(r"\b(enable_)?thinking\b")  # variables that templates ask 
 @dataclass(frozen=True)
 class Ask:
     """A turn that is asked for. `tools` in OpenAI's shape; `only` names those that may be called (None: all).
+    `parallel`: several at once (None: where the model was made for tools; others go on and on).
 
     `thinking`: on, off, or as the template likes; `budget`: the most tokens of a thought. `continues`: the last message
     is the beginning of the answer. `separate=False`: thoughts stay in the text as they were written.
@@ -33,7 +34,7 @@ class Ask:
     tools: Sequence[Mapping[str, Any]] = ()
     choice: Literal["none", "auto", "required"] = "auto"
     only: frozenset[str] | None = None
-    parallel: bool = True
+    parallel: bool | None = None
     form: Grammar | None = None
     thinking: bool | None = None
     effort: str | None = None
@@ -75,6 +76,8 @@ class ChatModel:
 
     def prepare(self, ask: Ask) -> Turn:
         """Raises InvalidRequest where the template refuses, or the model cannot do what is asked."""
+        if ask.parallel is None:
+            ask = replace(ask, parallel=self._knows_tools)
         offered = [] if ask.choice == "none" else list(ask.tools)
         prompt, opened = self._settle_thought(ask, self.render(ask, offered))
         tools = [Tool.of(tool) for tool in offered]
@@ -127,9 +130,9 @@ class ChatModel:
             if ask.choice == "required":
                 return self._required(ask, calls, opened)
             if not ask.form:
-                return calls.after_trigger(parallel=ask.parallel) if syntax.trigger else None
+                return calls.after_trigger(parallel=bool(ask.parallel)) if syntax.trigger else None
             if ask.form.kind == "json" and not self.family.answers:
-                either = calls.required(parallel=ask.parallel, instead=ask.form)
+                either = calls.required(parallel=bool(ask.parallel), instead=ask.form)
                 return self._after_thought(ask, either, opened)
         if tools and ask.choice == "required":
             raise InvalidRequest(
@@ -140,8 +143,8 @@ class ChatModel:
 
     def _required(self, ask: Ask, calls: CallGrammar, opened: bool) -> Grammar:
         if self._thought and self.family.answers:
-            return calls.required(parallel=ask.parallel, after=self._thought)
-        return self._after_thought(ask, calls.required(parallel=ask.parallel), opened)
+            return calls.required(parallel=bool(ask.parallel), after=self._thought)
+        return self._after_thought(ask, calls.required(parallel=bool(ask.parallel)), opened)
 
     def _after_thought(self, ask: Ask, grammar: Grammar, opened: bool) -> Grammar:
         """In force from where the answer begins."""

@@ -29,7 +29,7 @@ def ask(asked: ChatRequest, system_prompt: str, *, separate: bool) -> Ask:
         tools=[tool.model_dump(exclude_none=True) for tool in asked.tools or ()],
         choice=choice,
         only=only,
-        parallel=asked.parallel_tool_calls is not False,
+        parallel=asked.parallel_tool_calls,
         form=form(asked),
         thinking=_thinking(asked, level),
         effort=None if level is None else EFFORTS.get(level, level),
