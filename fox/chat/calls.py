@@ -15,6 +15,8 @@ from fox.generation import Grammar
 PARAM = "tools"
 ANY_TEXT = r"/(.|\n)*/"
 _FORMAT = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+_OPENING = frozenset(("additionalProperties", "patternProperties", "unevaluatedProperties", "propertyNames"))
+_OPENING |= {"$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas"}
 _SHARED = ("$defs", "definitions")
 
 
@@ -66,7 +68,7 @@ class CallGrammar:
     def _arguments(self, rule: str, tool: Tool) -> Iterator[str]:
         """Their rules: one JSON object, or one after the other in the schema's order."""
         if self._syntax.argument is None:
-            yield f"{rule}: %json {_json(tool.parameters, strict=tool.strict)}"
+            yield f"{rule}: %json {_json(_closed(tool.parameters), strict=tool.strict)}"
             return
         properties: Mapping[str, Any] = tool.parameters.get("properties") or {}
         required = tool.parameters.get("required") or ()
@@ -119,6 +121,12 @@ def _any(rule: str, numbers: Sequence[int]) -> str:
 
 def _all_texts(values: Any) -> bool:
     return isinstance(values, list) and bool(values) and all(isinstance(value, str) for value in values)
+
+
+def _closed(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """No arguments but those that are described, unless the schema says how there may be others."""
+    described = "properties" in schema or not schema
+    return {**schema, "additionalProperties": False} if described and not _OPENING & {*schema} else schema
 
 
 def _json(schema: Mapping[str, Any], *, strict: bool, any_type: bool = False) -> str:

@@ -13,7 +13,11 @@ from scripts.conformances.server import serving
 
 CASES = Path(__file__).with_name("langchain_cases.py")
 # What a model of 135M parameters cannot do, whoever serves it.
-EXPLAINED: dict[str, str] = {}
+EXPLAINED = {
+    "test_agent_loop[model0]": "it does not choose to call a tool that it may call",
+    "test_agent_loop[model1]": "it does not choose to call a tool that it may call",
+    "test_json_mode": "JSON mode promises an object, not its keys, and it leaves some out",
+}
 
 
 def main(arguments: list[str]) -> int:

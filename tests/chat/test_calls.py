@@ -137,3 +137,25 @@ def test_control_tokens_are_named_by_their_ids() -> None:
     controls = {kimi.opens: 7, "<|tool_call_begin|>": 8}
     source = CallGrammar(kimi, TOOLS, controls).required(parallel=False).source
     assert '<[7]> <[8]> "functions.weather:0<|tool_call_argument_begin|>"' in source
+
+
+HERMES_CALL = syntax(family_named("hermes"))
+LOOSE = {"type": "object", "properties": {"a": {"type": "integer"}}}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "given", "may"),
+    [
+        (LOOSE, '{"a": 1}', True),
+        (LOOSE, '{"a": 1, "b": 2}', False),
+        ({}, "{}", True),
+        ({}, '{"b": 2}', False),
+        (LOOSE | {"additionalProperties": True}, '{"a": 1, "b": 2}', True),
+        ({"type": "object"}, '{"b": 2}', True),
+        ({"$defs": {"x": LOOSE}, "$ref": "#/$defs/x"}, '{"b": 2}', True),
+    ],
+)
+def test_no_arguments_are_made_up(parameters: dict[str, Any], given: str, may: bool) -> None:
+    grammar = CallGrammar(HERMES_CALL, [Tool("f", parameters)], {}).required(parallel=False)
+    call = HERMES_CALL.opens + HERMES_CALL.begin.replace("{name}", "f") + given + HERMES_CALL.end
+    assert follows(grammar, call)[0] is may

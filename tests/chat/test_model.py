@@ -181,3 +181,17 @@ def test_an_answer_that_is_begun_already_is_gone_on_with() -> None:
     messages = [*ASKED, {"role": "assistant", "content": "It is"}]
     turn = model(SAY + "[end]" + BEGIN).prepare(Ask(messages, continues=True))
     assert text(turn.prompt) == "[user]Hi[assistant]It is"
+
+
+@pytest.mark.parametrize(
+    ("template", "parallel"), [("{{ tools }}<tool_call>", True), ("{{ messages }}", False)]
+)
+def test_models_that_were_not_made_for_tools_call_one_at_a_time(template: str, parallel: bool) -> None:
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
+
+    def source(**more: Any) -> str:
+        grammar = model(template).prepare(Ask(ASKED, tools=tools, choice="required", **more)).grammar
+        assert grammar
+        return grammar.source
+
+    assert source() == source(parallel=parallel) != source(parallel=not parallel)
