@@ -24,9 +24,8 @@ def main(arguments: list[str]) -> int:
     with serving() as url, tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         own = Path(folder) / "pytest.ini"
-        own.write_text(
-            "[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = session\nasyncio_default_test_loop_scope = session\n"
-        )
+        loops = "".join(f"asyncio_default_{what}_loop_scope = session\n" for what in ("fixture", "test"))
+        own.write_text(f"[pytest]\nasyncio_mode = auto\n{loops}")
         command = [
             sys.executable,
             "-m",

@@ -7,6 +7,8 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,7 +37,11 @@ def serving(*flags: str) -> Iterator[str]:
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as server:
         try:
             assert server.stderr
-            yield _url(server.stderr)
+            url = _url(server.stderr)
+            threading.Thread(
+                target=deque, args=(server.stderr, 0), daemon=True
+            ).start()  # a full pipe would stop it
+            yield url
         finally:
             server.terminate()
 

@@ -14,7 +14,8 @@ from fox.api.openai.wishes import Wishes
 from fox.errors import InvalidRequest
 
 LOGPROBS = "message.output_text.logprobs"
-SAME = (*Wishes.model_fields, "chat_template_kwargs", "reasoning_budget", "parallel_tool_calls")
+SAME = {*Wishes.model_fields, "chat_template_kwargs", "reasoning_budget", "parallel_tool_calls"}
+SAME -= {"response_format"}  # here it is called `text.format`
 # a chat's fields, and those of a response that they come from
 NAMES = {
     "prompt": "input",
