@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ("toolcalls", "comply", "langchain", "schemathesis")
+NAMES = ("toolcalls", "comply", "langchain", "schemathesis", "npm")
 
 
 def main() -> int:
