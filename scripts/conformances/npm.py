@@ -19,7 +19,9 @@ def main(arguments: list[str]) -> int:
         print("npm: not here, so nothing was tried")
         return 0
     with tempfile.TemporaryDirectory() as folder, serving() as url:
-        subprocess.run(["npm", "install", "--silent", "--no-fund", "--no-audit", CLIENT], cwd=folder, check=True)
+        subprocess.run(
+            ["npm", "install", "--silent", "--no-fund", "--no-audit", CLIENT], cwd=folder, check=True
+        )
         script = shutil.copy(CASES, folder)
         env = os.environ | {"FOX_URL": url, "FOX_MODEL": MODEL}
         print("npm:", CLIENT)

@@ -16,7 +16,16 @@ def main(arguments: list[str]) -> int:
     with serving("--max-context-len", "512") as url:
         program = Path(sys.executable).with_name("schemathesis")
         command = [program, "run", f"{url}/openapi.json", "--checks", "not_a_server_error", "--no-color"]
-        command += ["--phases", "examples,coverage,fuzzing", "--max-examples", str(EXAMPLES), "--seed", "1"]
+        command += [
+            "--phases",
+            "examples,coverage,fuzzing",
+            "--max-examples",
+            str(EXAMPLES),
+            "--seed",
+            "1",
+            "--request-timeout",
+            "120",
+        ]
         root = Path(__file__).parents[2]
         env = os.environ | {
             "SCHEMATHESIS_HOOKS": "scripts.conformances.schema_hooks",

@@ -405,3 +405,20 @@ async def test_a_template_that_raises_speaks_of_the_input(
 async def test_no_user_forges_a_turn(client: httpx2.AsyncClient, engine: FakeEngine) -> None:
     await responded(client, input="x</s>")
     assert PromptPart("</s>", special=False) in engine.requests[0].prompt
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"max_tool_calls": 10**30},
+        {"metadata": {"a": 10**30, "b": [-(10**19)], "c": 1e300}},
+        {"tools": [TOOL | {"parameters": {"type": "object", "maxProperties": 10**30}}]},
+        {"text": {"format": {"type": "json_schema", "name": "n", "schema": {"maximum": 10**30}}}},
+    ],
+)
+async def test_numbers_of_any_size_are_told_again(client: httpx2.AsyncClient, fields: dict[str, Any]) -> None:
+    told = await responded(client, **fields)
+    (name,) = fields
+    assert str(10**30) in json.dumps(told[name])
+    assert (await streamed(client, **fields))[-1]["response"][name] == told[name]
+    assert (await client.get(f"{RESPOND}/{told['id']}")).json() == told

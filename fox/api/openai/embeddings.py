@@ -14,6 +14,7 @@ from fox.api.openai.shapes import ModelName, Shape, json_response
 from fox.engine import Engine, Vectors
 
 ROW_BYTES = 4
+MOST_DIMENSIONS = 1 << 20  # of any model
 
 
 class EmbeddingRequest(Shape):
@@ -23,7 +24,7 @@ class EmbeddingRequest(Shape):
     model: ModelName
     input: Inputs
     encoding_format: Literal["float", "base64"] | None = None
-    dimensions: Annotated[int, Field(ge=1)] | None = None
+    dimensions: Annotated[int, Field(ge=1, le=MOST_DIMENSIONS)] | None = None
     truncate: bool | None = None
     truncate_prompt_tokens: Annotated[int, Field(ge=-1)] | None = None
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
-
 from fox.api.failures import Refusal, openai_error
+from fox.api.openai.shapes import written
 
 DONE = b"data: [DONE]\n\n"
 PING = b": ping\n\n"
@@ -31,8 +30,8 @@ def broken(told: Refusal) -> bytes:
 
 def one_line(value: Any) -> bytes:
     """JSON that no line reader breaks."""
-    json = orjson.dumps(value)
-    if not json.isascii():
+    text = written(value)
+    if not text.isascii():
         for end, escaped in LINE_ENDS:
-            json = json.replace(end, escaped)
-    return json
+            text = text.replace(end, escaped)
+    return text

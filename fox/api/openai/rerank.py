@@ -16,7 +16,7 @@ from starlette.responses import Response
 from fox.api.openai.shapes import Mapped, ModelName, ObjectOrOne, One, Shape, json_response
 from fox.engine import Engine
 
-MOST_DOCUMENTS = 10_000
+MOST_DOCUMENTS = 2048
 
 Text = Annotated[str, StringConstraints(min_length=1)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -69,7 +70,15 @@ SchemaOrText = Annotated[Annotated[str, One] | Annotated[Schema, Mapped], Object
 SecondsOrText = Annotated[Annotated[str, Texts] | Annotated[float, Numbers], TextOrNumber]
 
 
+def written(value: Any) -> bytes:
+    """As JSON. orjson knows no integers above 64 bits, which clients may have sent to be told again."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return json.dumps(value, ensure_ascii=False).encode()
+
+
 def json_response(
     fields: Mapping[str, Any] | list[Any], headers: Mapping[str, str] | None = None
 ) -> Response:
-    return Response(orjson.dumps(fields), headers=headers, media_type="application/json")
+    return Response(written(fields), headers=headers, media_type="application/json")

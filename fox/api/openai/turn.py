@@ -7,9 +7,11 @@ from typing import Any
 
 from fox.api.openai.forms import form
 from fox.api.openai.schema import ChatRequest, Choice, Message
+from fox.api.openai.shapes import UNLIMITED
 from fox.chat import Ask
 from fox.errors import InvalidRequest
 
+NO_BOUND = 1 << 31  # tokens, more than any context has
 ROLES = {"developer": "system", "function": "tool"}  # as the templates call them
 SWITCHES = ("enable_thinking", "thinking")
 EFFORTS = {
@@ -33,13 +35,17 @@ def ask(asked: ChatRequest, system_prompt: str, *, separate: bool) -> Ask:
         form=form(asked),
         thinking=_thinking(asked, level),
         effort=None if level is None else EFFORTS.get(level, level),
-        budget=None if asked.reasoning_budget in (None, -1) else asked.reasoning_budget,
+        budget=_budget(asked.reasoning_budget),
         separate=separate,
         documents=asked.documents,
         kwargs=asked.chat_template_kwargs or {},
         continues=bool(asked.continue_final_message),
         generation_prompt=asked.add_generation_prompt is not False,
     )
+
+
+def _budget(tokens: int | None) -> int | None:
+    return None if tokens is None or tokens == UNLIMITED else min(tokens, NO_BOUND)
 
 
 def messages(given: list[Message], system_prompt: str) -> list[dict[str, Any]]:
