@@ -92,8 +92,11 @@ class ChatTemplate:
     def _fence(self, value: Any) -> Any:
         """The same value with every control token's spelling in its strings between OPEN and CLOSE."""
         if isinstance(value, str):
-            return self._control.sub(lambda found: f"{OPEN}{found[0]}{CLOSE}", self._unfenced(value))
-        if isinstance(value, Mapping):
+            text = value if value.isascii() else self._unfenced(value)
+            if not self._control.search(text):  # as in nearly all
+                return text
+            return self._control.sub(lambda found: f"{OPEN}{found[0]}{CLOSE}", text)
+        if isinstance(value, dict) or isinstance(value, Mapping):  # noqa: SIM101 - dicts are told 20 times sooner
             return {self._fence(key): self._fence(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
             return [self._fence(item) for item in value]

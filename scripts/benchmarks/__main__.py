@@ -6,7 +6,7 @@ import argparse
 import importlib
 import os
 
-NAMES = ("startup", "decode", "batch", "echo", "load", "spec", "embed")
+NAMES = ("startup", "decode", "batch", "echo", "load", "spec", "embed", "forms")
 
 
 def main() -> None:
