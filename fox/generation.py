@@ -96,7 +96,8 @@ class GenerationRequest(Struct, frozen=True):
     may well repeat.
     `priority` 0 to 255, the higher the sooner. `cache_prompt=False` computes the prompt from scratch. `shift`: roll the
     context's window where it ends; `truncate`: cut a prompt that is too long; None for both: as the server is set.
-    `logprobs`: report each token's log probability and this many of its rivals'.
+    `logprobs`: report each token's log probability and this many of its rivals'. `progress`: tell how far the prompt is
+    read, after each piece of it.
     """
 
     id: str
@@ -117,6 +118,7 @@ class GenerationRequest(Struct, frozen=True):
     budget: Budget | None = None
     prediction: str = ""
     tokens: tuple[int, ...] = ()
+    progress: bool = False
 
 
 class Usage(Struct, frozen=True):
@@ -154,6 +156,14 @@ class TokenLogprob(Struct, frozen=True):
     top: tuple[tuple[bytes, float], ...] = ()
 
 
+class Progress(Struct, frozen=True):
+    """How far a prompt is read, in tokens: all it has, those that were found, those that are known by now."""
+
+    total: int
+    cached: int
+    processed: int
+
+
 class Delta(Struct, frozen=True):
     """What one step added to one generation: printable text, how many tokens made it, and the end if it is the end.
 
@@ -166,6 +176,7 @@ class Delta(Struct, frozen=True):
     tokens: int
     finish: Finish | None = None
     logprobs: tuple[TokenLogprob, ...] = ()
+    progress: Progress | None = None
 
 
 class ModelInfo(Struct, frozen=True):

@@ -175,7 +175,7 @@ class Answer:
         """Say every piece. Returns how it ended; raises what it failed with."""
         async for delta in self._generations[choice]:
             self._tally.heard(delta.tokens)
-            if delta.text or delta.logprobs:
+            if delta.text or delta.logprobs or delta.progress:
                 await say(delta, choice)
             if delta.finish:
                 finish = self._checked(delta.finish)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
@@ -19,7 +19,7 @@ from fox.engine.options import EngineOptions
 from fox.engine.tally import Tally
 from fox.engine.text import TextStream
 from fox.engine.thought import Thought
-from fox.generation import Delta, Failure, GenerationRequest, PromptPart
+from fox.generation import Delta, Failure, GenerationRequest, Progress, PromptPart
 from fox.kvcache import KVCache
 from fox.scheduler import Chunk, Limits, Sampled, Scheduler, Step
 
@@ -184,6 +184,16 @@ class StepLoop:
             ended = [id_ for id_, came in sampled.items() if self._advance(id_, came)]
         self._scheduler.commit(step, sampled, ended, time.perf_counter() - began)
         self._roll(sampled)
+        self._deltas += [*self._progress(step)]
+
+    def _progress(self, step: Step) -> Iterator[Delta]:
+        """Of those that asked for it, whose prompt is not read yet."""
+        for chunk in step.chunks:
+            answer = self._answers.get(chunk.id)
+            if answer and answer.request.progress and not chunk.wanted:
+                read = chunk.start + len(chunk.tokens)
+                known = Progress(answer.prompt_tokens, answer.scheduled.cached, read)
+                yield Delta(chunk.id, "", 0, progress=known)
 
     def _sit(self, step: Step) -> None:
         chunks = {chunk.id: chunk for chunk in step.chunks}

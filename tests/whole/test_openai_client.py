@@ -171,3 +171,14 @@ def test_a_killed_engine_ends_its_streams_with_an_error_and_no_others(
         list(stream)
     assert [c.choices[0].finish_reason for c in other if c.choices][-1] == "length"
     assert ask(client, model="twin", max_tokens=1).choices, "the next request loads it anew"
+
+
+def test_how_far_a_long_prompt_is_read_is_told_where_it_is_asked_for(client: openai.OpenAI) -> None:
+    text = "quince " * 400
+    more: dict[str, Any] = {"stream": True, "max_tokens": 2}
+    chunks = list(ask(client, text, **more, extra_body={"return_progress": True, "cache_prompt": False}))
+    told = [chunk.prompt_progress for chunk in chunks if getattr(chunk, "prompt_progress", None)]
+    assert told
+    assert [one["processed"] for one in told] == sorted({one["processed"] for one in told})
+    assert all(0 < one["processed"] < one["total"] and one["cache"] == 0 for one in told)
+    assert not any(getattr(chunk, "prompt_progress", None) for chunk in ask(client, text, **more))

@@ -46,6 +46,7 @@ class ChatQuestion:
             shown=turn.shown,
             grammar=turn.grammar,
             budget=turn.budget,
+            progress=self.stream and bool(asked.return_progress),
             prediction=_text(asked.prediction.content) if asked.prediction else "",
         )
         return siblings(first, asked.n or 1)

@@ -18,7 +18,7 @@ from fox.api.openai.usage import Stopwatch, fingerprint, usage_fields
 from fox.chat import Content, Piece
 from fox.chat.reading import Reader
 from fox.engine import Engine
-from fox.generation import Delta, Finish
+from fox.generation import Delta, Finish, Progress
 
 
 class ChatVoice:
@@ -37,6 +37,7 @@ class ChatVoice:
             "model": engine.name,
             "system_fingerprint": fingerprint(engine.name, engine.info),
         }
+        self._began = time.perf_counter()
         self._include_usage = include_usage
         self._watch = Stopwatch() if timings else None
         self._choices = [Choice(reader) for reader in readers]
@@ -52,6 +53,8 @@ class ChatVoice:
     def piece(self, came: Delta, choice: int) -> bytes:
         """The hot path: once a token and stream."""
         pieces = self._choices[choice].hear(came)
+        if came.progress:
+            return self._chunk({}, None, choice, prompt_progress=self._progress(came.progress))
         if not (self._watch or came.logprobs):
             return b"".join([self._told(piece, choice) for piece in pieces])
         more: dict[str, Any] = {}
@@ -89,6 +92,12 @@ class ChatVoice:
             **self._timings(finishes[0]),
         }
         return Response(orjson.dumps(fields), media_type="application/json")
+
+    def _progress(self, known: Progress) -> dict[str, Any]:
+        """llama.cpp's. The time is since this answer began."""
+        spent = round((time.perf_counter() - self._began) * 1e3)
+        fields = {"total": known.total, "cache": known.cached, "processed": known.processed}
+        return {**fields, "time_ms": spent}
 
     def _told(self, piece: Piece, choice: int) -> bytes:
         if isinstance(piece, Content):
