@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from starlette.responses import Response
@@ -116,7 +116,7 @@ class Answer:
             self._tally.admitted()
             if not self._question.stream:
                 response = await self._collect(voice)
-                response.headers.update(self._notes())
+                response.headers.update(_joined(response.headers, self._notes()))
                 return response
             await self._stream(voice, send)
             return None
@@ -153,7 +153,7 @@ class Answer:
             await send(_body(voice.ping))
 
         pulse = Pulse(ping, self._ping_s)
-        await send(_head({**voice.headers, **self._notes()}))
+        await send(_head(_joined(voice.headers, self._notes())))
         self._telling = True
         await send(_body(voice.opening))
         async with pulse.beating():
@@ -211,6 +211,11 @@ def _first(error: Exception) -> Exception:
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
     return error
+
+
+def _joined(headers: Mapping[str, str], notes: Mapping[str, str]) -> dict[str, str]:
+    """What is noted twice is told side by side."""
+    return {**headers, **{k: f"{headers[k]}; {v}" if k in headers else v for k, v in notes.items()}}
 
 
 def _head(headers: dict[str, str]) -> dict[str, Any]:

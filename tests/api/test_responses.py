@@ -307,6 +307,12 @@ async def test_tools_of_others_are_skipped_with_a_word(
         assert answer.status_code == 200
         assert answer.headers["x-fox-warning"] == "not told to the model: namespace, web_search"
     assert "look" in prompt(engine)
+    engine.warnings = ("`format` is not honoured",)
+    for stream in (False, True):
+        answer = await client.post(RESPOND, json=body | {"stream": stream})
+        assert answer.headers["x-fox-warning"] == (
+            "not told to the model: namespace, web_search; `format` is not honoured"
+        )
 
 
 async def test_log_probabilities_are_told_where_they_are_asked_for(
