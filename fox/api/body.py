@@ -43,6 +43,8 @@ def _zlib(body: bytes, most: int) -> bytes:
     unpacked = unpacker.decompress(body, most)
     if not unpacker.eof and len(unpacked) < most:
         raise zlib.error("it is cut short")
+    if unpacker.unused_data:
+        raise zlib.error("something follows its end")
     return unpacked
 
 

@@ -11,7 +11,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -177,7 +177,7 @@ class EchoEmbedder:
     def pair(self, query: str, document: str) -> list[int]:
         return self.tokens(f"{query} {document}")
 
-    def steps(self, inputs: Sequence[Sequence[int]]) -> Iterator[dict[int, Vector]]:
+    def steps(self, inputs: Sequence[Sequence[int]]) -> Generator[dict[int, Vector]]:
         for at, tokens in enumerate(inputs):
             words = [self._model.piece(token).decode().strip() for token in tokens]
             for word in words:

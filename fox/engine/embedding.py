@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -42,9 +42,13 @@ def prepare(task: Embed, embedder: Embedder, vocab_tokens: int) -> Job:
     if task.dimensions is not None and task.dimensions > embedder.width:
         raise errors.InvalidRequest(f"`dimensions`: the model has {embedder.width}", "dimensions")
     given = [_tokens(task, input_, embedder, vocab_tokens) for input_ in task.inputs]
+    first = 0
     if task.query is not None and embedder.pooling != "rank":
         given.insert(0, embedder.tokens(task.query))
-    return Job(task, [_fitted(task, at, tokens, embedder.context_tokens) for at, tokens in enumerate(given)])
+        first = -1
+    return Job(
+        task, [_fitted(task, at, tokens, embedder.context_tokens) for at, tokens in enumerate(given, first)]
+    )
 
 
 class EmbeddingQueue:
@@ -54,7 +58,7 @@ class EmbeddingQueue:
         self._embedder = embedder
         self._jobs: list[Job] = []
         self._round: list[tuple[Job, int]] = []
-        self._steps: Iterator[dict[int, Vector]] = iter(())
+        self._steps = _no_steps()
 
     @property
     def idle(self) -> bool:
@@ -66,6 +70,7 @@ class EmbeddingQueue:
     def cancel(self, id_: str) -> None:
         """Drop a task, if there is one of this id."""
         self._jobs = [job for job in self._jobs if job.task.id != id_]
+        self._rest()
 
     def step(self) -> list[Result]:
         """Compute one batch. The tasks that it completed, or that failed by it."""
@@ -78,7 +83,15 @@ class EmbeddingQueue:
                 found = next(self._steps, {})
         except errors.FoxError as error:
             return self._fail(error)
-        return self._take(found)
+        over = self._take(found)
+        self._rest()
+        return over
+
+    def _rest(self) -> None:
+        """With nothing to do, nothing is held: a context for a long input is large."""
+        if self.idle:
+            self._steps.close()
+            self._steps, self._round = _no_steps(), []
 
     def _begin(self) -> None:
         """The next inputs of each task."""
@@ -101,11 +114,15 @@ class EmbeddingQueue:
 
     def _fail(self, error: errors.FoxError) -> list[Result]:
         """All whose inputs were in the batch's round."""
-        self._steps = iter(())
+        self._steps = _no_steps()
         met = {job for job, _ in self._round}
         failed = [job for job in self._jobs if job in met]
         self._jobs = [job for job in self._jobs if job not in met]
         return [Failed(job.task.id, Failure(*errors.to_wire(error))) for job in failed]
+
+
+def _no_steps() -> Generator[dict[int, Vector]]:
+    yield from ()
 
 
 def _tokens(task: Embed, input_: str | tuple[int, ...], embedder: Embedder, vocab_tokens: int) -> list[int]:
@@ -121,9 +138,11 @@ def _tokens(task: Embed, input_: str | tuple[int, ...], embedder: Embedder, voca
 
 
 def _fitted(task: Embed, at: int, tokens: list[int], most: int) -> list[int]:
-    field_ = "documents" if task.query is not None else "input"
+    """`at`: which of the texts; -1 is the query."""
+    field_ = "input" if task.query is None else "documents" if at >= 0 else "query"
+    what = f"`{field_}`: the text" + (f" at {at}" if at >= 0 else "")
     if not tokens:
-        raise errors.InvalidRequest(f"`{field_}`: the text at {at} has no tokens", field_)
+        raise errors.InvalidRequest(f"{what} has no tokens", field_)
     if len(tokens) <= most:
         return tokens
     if not task.truncate:

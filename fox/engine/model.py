@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -120,7 +120,7 @@ class Embedder(Protocol):
     def pair(self, query: str, document: str) -> list[int]:
         """Both as the one input of a model that ranks. Any thread."""
 
-    def steps(self, inputs: Sequence[Sequence[int]]) -> Iterator[dict[int, Vector]]:
+    def steps(self, inputs: Sequence[Sequence[int]]) -> Generator[dict[int, Vector]]:
         """Vectors by their inputs' places, one decode a step. Raises EngineFailed, InvalidRequest."""
 
 

@@ -263,15 +263,59 @@ def test_the_oldest_makes_room() -> None:
         store.keep(kept(id_, 3))
     assert [store.find(id_) is not None for id_ in "abc"] == [False, True, True]
     assert store.item("of a") is None
-    assert store.item("of b") == {"id": "of b"}
+    assert store.item("of b") == ({"id": "of b"}, 3)
     store.keep(kept("d", 8))
     assert [store.find(id_) is not None for id_ in "cd"] == [False, True]
     store.keep(kept("e", 99))
     assert store.find("e") is not None
-    assert store.drop("e")
-    assert not store.drop("e")
-    store.keep(kept("f", 9))
-    assert store.find("f") is not None
+    store.drop("e")
+    store.drop("e")
+    assert (store.find("e"), store.item("of e")) == (None, None)
+    for _ in range(5):
+        store.keep(kept("f", 4))
+    store.keep(kept("g", 4))
+    assert [store.find(id_) is not None for id_ in "fg"] == [True, True], (
+        "one that comes again is counted once"
+    )
+
+
+async def test_a_conversation_holds_as_much_as_all_its_turns(
+    client: httpx2.AsyncClient, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("fox.api.openai.responses.question.MOST_BYTES", 50_000)
+    first = await responded(client, input="x" * 20_000)
+    reference = {"type": "item_reference", "id": first["output"][0]["id"]}
+    assert (await client.post(RESPOND, json=asked(input=[reference]))).status_code == 200
+    param, message = await refused(client, input=[reference] * 3)
+    assert (param, "too large together" in message) == ("input", True)
+
+
+async def test_an_id_that_comes_again_replaces_what_was_kept(client: httpx2.AsyncClient) -> None:
+    for text in ("one", "two"):
+        await responded(client, id="mine", input=text)
+    items = (await client.get(f"{RESPOND}/mine/input_items")).json()["data"]
+    assert items[0]["content"][0]["text"] == "two"
+
+
+@pytest.mark.parametrize("kind", ["b\r\nx: y", "", "x" * 65, "a b"])
+async def test_types_that_a_header_cannot_tell_are_refused(client: httpx2.AsyncClient, kind: str) -> None:
+    assert (await refused(client, tools=[{"type": kind}]))[0] == "tools[0].type"
+    assert (await refused(client, input=[{"type": f"{kind}\n_call"}, USER]))[0] == "input[0].type"
+
+
+async def test_tokens_without_a_limit_are_minus_one(client: httpx2.AsyncClient, engine: FakeEngine) -> None:
+    assert (await responded(client, max_output_tokens=-1))["max_output_tokens"] == -1
+    assert engine.requests[0].max_tokens is None
+
+
+async def test_log_probabilities_of_what_is_held_back_come_with_the_next_text(
+    client: httpx2.AsyncClient, engine: FakeEngine
+) -> None:
+    with_template(engine, HERMES + "{# <think> </think> #}", "<think>", "</think>")
+    engine.says = ("\n", "a")
+    engine.logprobs = (TokenLogprob(b"t", -0.5),)
+    told = await responded(client, top_logprobs=1)
+    assert len(told["output"][0]["content"][0]["logprobs"]) == 2
 
 
 async def test_a_form_binds_a_response_and_is_told_again(

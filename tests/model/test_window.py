@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fox.engine.loop import RUNAWAY_CONTEXTS
+from fox.engine.admission import RUNAWAY_CONTEXTS
 from tests.model.desk import Desk
 
 pytestmark = pytest.mark.model

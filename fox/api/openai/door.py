@@ -19,7 +19,7 @@ from fox.errors import Draining, FoxError, InvalidRequest
 from fox.metrics import Metrics
 from fox.registry import Registry
 
-HIGHEST_PRIORITY = 255
+HIGHEST_PRIORITY, PRIORITY_DIGITS = 255, 3
 
 
 class Door:
@@ -54,7 +54,8 @@ class Door:
 def priority(request: Request) -> int:
     """The header's priority; the body's own goes before it. Raises InvalidRequest."""
     given = request.headers.get("x-fox-priority") or str(MIDDLE_PRIORITY)
-    if not (given.isascii() and given.isdecimal() and int(given[:4]) <= HIGHEST_PRIORITY):
+    digits = given.isascii() and given.isdecimal() and len(given) <= PRIORITY_DIGITS
+    if not (digits and int(given) <= HIGHEST_PRIORITY):
         raise InvalidRequest(
             "`x-fox-priority`: input should be a whole number from 0 to 255", "x-fox-priority"
         )

@@ -26,7 +26,7 @@ class EmbeddingRequest(Shape):
     encoding_format: Literal["float", "base64"] | None = None
     dimensions: Annotated[int, Field(ge=1, le=MOST_DIMENSIONS)] | None = None
     truncate: bool | None = None
-    truncate_prompt_tokens: Annotated[int, Field(ge=-1)] | None = None
+    truncate_prompt_tokens: Literal[-1] | None = None
 
 
 async def embed(asked: EmbeddingRequest, engine: Engine) -> Response:

@@ -56,5 +56,5 @@ async def rerank(asked: RerankRequest, engine: Engine) -> Response:
         "results": results,
         "usage": {"prompt_tokens": total, "total_tokens": total},
     }
-    says = f"`{engine.name}` does not rank: these are similarities of embeddings"
+    says = "the model does not rank: these are similarities of embeddings"
     return json_response(fields, {} if ranks else {"x-fox-warning": says})

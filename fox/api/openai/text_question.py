@@ -7,7 +7,7 @@ import uuid
 from msgspec.structs import replace
 from starlette.responses import Response
 
-from fox.api.failures import Refusal, openai_response
+from fox.api.failures import Refusal, openai_response, renamed
 from fox.api.openai.events import broken
 from fox.api.openai.forms import form
 from fox.api.openai.inputs import each
@@ -48,7 +48,8 @@ class TextQuestion:
         return TextVoice(request.id, engine, self._asked, self._echoes)
 
     def refused(self, told: Refusal) -> Response:
-        return openai_response(told)
+        """Token ids that are to be echoed are spelled out before they are read."""
+        return openai_response(renamed(told, {"tokens": "prompt"}))
 
     def broken(self, told: Refusal) -> bytes:
         return broken(told)

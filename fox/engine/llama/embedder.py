@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -117,7 +117,7 @@ class Embedder:
             found |= step
         return [found[at] for at in range(len(inputs))]
 
-    def steps(self, inputs: Sequence[Sequence[int]]) -> Iterator[dict[int, Vector]]:
+    def steps(self, inputs: Sequence[Sequence[int]]) -> Generator[dict[int, Vector]]:
         """The same, one llama_decode a step, so that the caller can do other work between two. Each step yields the
         vectors that it completed, by their inputs' places: none, while it reads a long one. May be left at any step.
 

@@ -30,7 +30,7 @@ NAMES = {
 
 def chat_body(asked: ResponsesRequest, items: Sequence[tuple[str, Item]]) -> dict[str, Any]:
     """`items`: the conversation, each with the field that it came in. Raises InvalidRequest."""
-    given = asked.model_dump(by_alias=True, exclude_none=True)
+    given = asked.model_dump(by_alias=True, exclude_none=True, exclude={"input", "metadata"})
     body: dict[str, Any] = {name: given[name] for name in SAME if name in given}
     body |= dict(_wishes(given))
     body["id"] = asked.id or f"resp_{uuid.uuid4().hex}"

@@ -21,17 +21,20 @@ class Output:
         self._open = False
         self._part: dict[str, Any] = {}  # of the open item, what its texts go to
         self._texts: list[str] = []
+        self._logprobs: list[dict[str, Any]] = []
 
     def hear(self, pieces: Sequence[Piece], logprobs: Sequence[dict[str, Any]] = ()) -> Iterator[Event]:
-        """`logprobs` are of the tokens that these pieces came with."""
+        """`logprobs` are of the tokens that these pieces came with; what brought no text is told with the next one."""
+        self._logprobs += logprobs
         for piece in pieces:
             match piece:
                 case Reasoning(text):
+                    self._logprobs = []
                     yield from self._think(text)
                 case Content(text):
-                    yield from self._say(text, logprobs)
-                    logprobs = ()
+                    yield from self._say(text)
                 case Call(_, name, id_):
+                    self._logprobs = []
                     item = {"type": "function_call", "call_id": id_, "name": name, "arguments": ""}
                     yield from self._begin(item, "fc")
                 case Arguments(_, text):
@@ -52,6 +55,7 @@ class Output:
                 yield self._event("response.function_call_arguments.done", arguments=item["arguments"])
             case "message":
                 logprobs = self._part["logprobs"]
+                logprobs += self._logprobs
                 yield self._event("response.output_text.done", content_index=0, text=text, logprobs=logprobs)
                 yield self._event("response.content_part.done", content_index=0, part=self._part)
             case _ if self._summarized:
@@ -79,15 +83,16 @@ class Output:
         else:
             yield self._event("response.reasoning_text.delta", content_index=0, delta=text)
 
-    def _say(self, text: str, logprobs: Sequence[dict[str, Any]]) -> Iterator[Event]:
+    def _say(self, text: str) -> Iterator[Event]:
         if not self._is("message"):
             yield from self._begin({"type": "message", "role": "assistant", "content": []}, "msg")
             self._part = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
             self.items[-1]["content"].append(self._part)
             yield self._event("response.content_part.added", content_index=0, part=self._part)
         self._texts.append(text)
+        logprobs, self._logprobs = self._logprobs, []
         self._part["logprobs"] += logprobs
-        yield self._event("response.output_text.delta", content_index=0, delta=text, logprobs=list(logprobs))
+        yield self._event("response.output_text.delta", content_index=0, delta=text, logprobs=logprobs)
 
     def _begin(self, item: dict[str, Any], prefix: str) -> Iterator[Event]:
         yield from self.close()

@@ -16,13 +16,14 @@ from fox.api.openai.responses.chat import NAMES, chat_body, renaming
 from fox.api.openai.responses.items import skipped
 from fox.api.openai.responses.resource import item_fields, resource
 from fox.api.openai.responses.schema import Function, Item, Message, Reference, ResponsesRequest
-from fox.api.openai.responses.store import Kept, Store
+from fox.api.openai.responses.store import MOST_BYTES, Kept, Store
 from fox.api.openai.responses.voice import ResponsesVoice
 from fox.api.openai.schema import ChatRequest
 from fox.engine import Engine
 from fox.errors import InvalidRequest
 from fox.generation import GenerationRequest
 
+MOST_NAMED = 20
 ITEM: TypeAdapter[Item] = TypeAdapter(Item)
 
 
@@ -35,7 +36,11 @@ class ResponsesQuestion:
         self._asked = asked
         self._store = store
         self._size = size
-        self._before = self._past()
+        self._before: tuple[dict[str, Any], ...] = ()
+        if asked.previous_response_id is not None:
+            previous = self._previous(asked.previous_response_id)
+            self._before = previous.conversation
+            self._size += previous.size
         self._input = [*self._items()]
         past = [("previous_response_id", ITEM.validate_python(item)) for item in self._before]
         new = [(f"input[{at}]", item) for at, item in enumerate(self._input)]
@@ -64,13 +69,9 @@ class ResponsesQuestion:
     def broken(self, told: Refusal) -> bytes:
         return self._voice.broken(renamed(told, NAMES))
 
-    def _past(self) -> tuple[dict[str, Any], ...]:
-        """The conversation so far."""
-        id_ = self._asked.previous_response_id
-        if id_ is None:
-            return ()
+    def _previous(self, id_: str) -> Kept:
         if kept := self._store.find(id_):
-            return kept.conversation
+            return kept
         said = f"`previous_response_id`: there is no response '{id_[:64]}', or not any more"
         raise InvalidRequest(said, "previous_response_id")
 
@@ -83,11 +84,18 @@ class ResponsesQuestion:
             if not isinstance(item, Reference):
                 yield item
             elif found := self._store.item(item.id):
-                yield ITEM.validate_python(found)
+                self._refer(found[1])
+                yield ITEM.validate_python(found[0])
             else:
                 param = f"input[{at}].id"
                 said = f"`{param}`: there is no item '{item.id[:64]}', or not any more"
                 raise InvalidRequest(said, param)
+
+    def _refer(self, size: int) -> None:
+        """A few bytes stand for many: all that they stand for is to be no larger than what is kept."""
+        self._size += size
+        if self._size > MOST_BYTES:
+            raise InvalidRequest("`input`: the items that it refers to are too large together", "input")
 
     def _keep(self, response: dict[str, Any]) -> None:
         if self._asked.store is not False:
@@ -99,5 +107,5 @@ class ResponsesQuestion:
         """Nothing that was sent is passed over in silence."""
         tools = {tool.type for tool in self._asked.tools or () if not isinstance(tool, Function)}
         passed = [*sorted(tools), *skipped(self._input)]
-        said = f"not told to the model: {', '.join(passed)}"
+        said = f"not told to the model: {', '.join(passed[:MOST_NAMED])}"
         return {"x-fox-warning": said.encode("ascii", "replace").decode()} if passed else {}

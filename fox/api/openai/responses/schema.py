@@ -5,11 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Discriminator, Field, Tag
+from pydantic import AfterValidator, Discriminator, Field, StringConstraints, Tag
 from pydantic_core import PydanticCustomError
 
 from fox.api.openai.schema import MOST_TOOLS, FunctionName, Level
-from fox.api.openai.shapes import Limit, ListOrOne, Many, Mapped, Name, ObjectOrOne, One, Schema, Shape
+from fox.api.openai.shapes import (
+    UNLIMITED,
+    Limit,
+    ListOrOne,
+    Many,
+    Mapped,
+    Name,
+    ObjectOrOne,
+    One,
+    Schema,
+    Shape,
+)
 from fox.api.openai.wishes import Wishes
 from fox.errors import InvalidRequest
 
@@ -23,6 +34,9 @@ HOSTED_ITEMS = (
     "_approval_response",
     "compaction",
 )
+
+
+Kind = Annotated[str, StringConstraints(max_length=64, pattern=r"^[\w.:-]+$")]  # it is told in a header
 
 
 def _only_text(kind: str) -> str:
@@ -83,7 +97,7 @@ class Reference(Shape):
 
 
 class Hosted(Shape):
-    type: Annotated[str, AfterValidator(_hosted)]
+    type: Annotated[Kind, AfterValidator(_hosted)]
 
 
 OWN_ITEMS = ("message", "function_call", "function_call_output", "reasoning", "item_reference")
@@ -121,7 +135,7 @@ class Function(Shape):
 class HostedTool(Shape):
     """One that no server but OpenAI's has. It is not offered to the model."""
 
-    type: str
+    type: Kind
 
 
 def _tool(value: object) -> str:
@@ -193,7 +207,9 @@ class ResponsesRequest(Wishes):
 
     @property
     def limit(self) -> int | None:
-        return super().limit if self.max_output_tokens is None else self.max_output_tokens
+        if self.max_output_tokens is None:
+            return super().limit
+        return None if self.max_output_tokens == UNLIMITED else self.max_output_tokens
 
 
 # What cannot be honoured is refused: an answer that ignores it would be taken for one that does not.
