@@ -146,9 +146,7 @@ def _fitted(task: Embed, at: int, tokens: list[int], most: int) -> list[int]:
     if len(tokens) <= most:
         return tokens
     if not task.truncate:
-        raise errors.InvalidRequest(
-            f"`{field_}`: the text at {at} has {len(tokens)} tokens, the model reads {most}", field_
-        )
+        raise errors.InvalidRequest(f"{what} has {len(tokens)} tokens, the model reads {most}", field_)
     return [*tokens[: most - 1], tokens[-1]]  # the last one may be what the model pools
 
 

@@ -177,3 +177,10 @@ async def test_what_is_unknown_is_ignored_and_null_is_absent(
     expected = 400 if path == "/infill" else 200  # the fake marks no gaps
     assert answer.status_code == expected, answer.text
     assert registry.leases == 0
+
+
+@pytest.mark.parametrize("priority", ["256", "0000999", "02559", "0" * 4 + "9" * 4400, "-1", "1.0", "٣"])
+async def test_a_priority_that_is_none_is_refused(client: httpx2.AsyncClient, priority: str) -> None:
+    path = "/v1/completions"
+    answer = await client.post(path, json=ROUTES[path], headers={"x-fox-priority": priority.encode()})  # type: ignore[dict-item]
+    assert is_refusal(answer, 400, "invalid_request")["param"] == "x-fox-priority"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 
 import numpy as np
 import pytest
@@ -100,6 +100,7 @@ class Counter:
     pooling = "mean"
     width = 2
     context_tokens = 8
+    held = False
 
     def tokens(self, text: str) -> list[int]:
         return [len(text)]
@@ -107,15 +108,19 @@ class Counter:
     def pair(self, query: str, document: str) -> list[int]:
         return [len(query), len(document)]
 
-    def steps(self, inputs: Sequence[Sequence[int]]) -> Iterator[dict[int, Vector]]:
-        for at, tokens in enumerate(inputs):
-            if tokens == [9]:
-                raise EngineFailed("nine")
-            yield {at: np.array([tokens[0], 1], dtype=np.float32)}
+    def steps(self, inputs: Sequence[Sequence[int]]) -> Generator[dict[int, Vector]]:
+        self.held = True
+        try:
+            for at, tokens in enumerate(inputs):
+                if tokens == [9]:
+                    raise EngineFailed("nine")
+                yield {at: np.array([tokens[0], 1], dtype=np.float32)}
+        finally:
+            self.held = False
 
 
-def queue_of(*tasks: Embed) -> EmbeddingQueue:
-    queue = EmbeddingQueue(Counter())
+def queue_of(*tasks: Embed, embedder: Counter | None = None) -> EmbeddingQueue:
+    queue = EmbeddingQueue(embedder or Counter())
     for task in tasks:
         queue.add(prepare(task, Counter(), 100))
     return queue
@@ -173,3 +178,30 @@ def test_a_model_that_ranks_scores_between_nought_and_one() -> None:
     assert np.allclose(rows(result), 1 / (1 + np.exp(-1)))
     with pytest.raises(InvalidRequest, match="ranks texts and makes no embeddings"):
         prepare(Embed("a", ("x",)), Ranker(), 100)
+
+
+def test_what_an_embedder_holds_is_let_go_where_nothing_is_left_to_do() -> None:
+    embedder = Counter()
+    queue = queue_of(Embed("a", ((1,), (2,))), embedder=embedder)
+    assert queue.step() == []
+    assert embedder.held
+    assert [result.id for result in queue.step()] == ["a"]
+    assert not embedder.held
+    queue.add(prepare(Embed("b", ((1,), (2,))), embedder, 100))
+    queue.step()
+    queue.cancel("b")
+    assert (queue.idle, embedder.held) == (True, False)
+    queue.add(prepare(Embed("c", ((3,),)), embedder, 100))
+    assert worked_off(queue) == ["c"]
+
+
+def test_a_query_that_is_too_long_is_named() -> None:
+    with pytest.raises(InvalidRequest, match="`documents`: the text at 0 has no tokens"):
+        prepare(Embed("a", ((),), query="x"), Counter(), 100)
+
+    class Long(Counter):
+        def tokens(self, text: str) -> list[int]:
+            return [1] * len(text)
+
+    with pytest.raises(InvalidRequest, match="`query`: the text has 9 tokens"):
+        prepare(Embed("a", ("b",), query="x" * 9), Long(), 100)
