@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 import struct
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -214,3 +216,20 @@ async def test_a_directory_and_a_missing_file_fail_to_load_with_the_reason(tmp_p
         await Engine.start(spec(tmp_path))
     with pytest.raises(ModelLoadFailed, match="No such file|failed to open"):
         await Engine.start(spec(tmp_path / "gone.gguf"))
+
+
+def test_llama_cpp_may_speak_after_who_listened_is_gone(tmp_path: Path) -> None:
+    """A child, since it would take the tests with it."""
+    code = (
+        "import gc\n"
+        "from pathlib import Path\n"
+        "from fox.engine.llama.bindings import lib\n"
+        "from fox.engine.llama.log import LogTail\n"
+        "LogTail(lib)\n"
+        "gc.collect()\n"
+        "from tests.model import tiny\n"
+        f"tiny.make('coder', Path({str(tmp_path / 'x.gguf')!r}))\n"
+    )
+    root = Path(__file__).parents[2]
+    run = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr

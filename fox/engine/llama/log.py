@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import deque
-from typing import Any
+from typing import Any, ClassVar
 
 WARN, ERROR, CONTINUED = 3, 4, 5
 EXPECTED = (
@@ -16,11 +16,15 @@ EXPECTED = (
 class LogTail:
     """Installs itself as llama.cpp's log callback and keeps the last error lines."""
 
+    _installed: ClassVar[Any] = None
+    """Whoever owned it may be gone: llama.cpp calls it until another takes its place."""
+
     def __init__(self, lib: Any) -> None:
         self._errors: deque[str] = deque(maxlen=8)
         self._level = 0
-        self._callback = lib.llama_log_callback(self._hear)
-        lib.llama_log_set(self._callback, None)
+        callback = lib.llama_log_callback(self._hear)
+        lib.llama_log_set(callback, None)
+        LogTail._installed = callback
 
     def reason(self) -> str:
         """Why the last thing failed, in one line, then forgotten. llama.cpp's first error is its most specific."""
