@@ -121,14 +121,7 @@ class FakeEngine:
 
     async def submit(self, request: GenerationRequest) -> FakeGeneration:
         self.requests.append(request)
-        self.asked.set()
-        try:
-            await self.accepts.wait()
-        except asyncio.CancelledError:
-            self.abandoned.set()
-            raise
-        if self.refusal:
-            raise self.refusal
+        await self._taken()
         generation = FakeGeneration(request)
         generation.logprobs = self.logprobs
         generation.truncated = self.truncates
@@ -169,6 +162,9 @@ class FakeEngine:
 
     async def _errand(self, asked: dict[str, Any]) -> None:
         self.errands.append(asked)
+        await self._taken()
+
+    async def _taken(self) -> None:
         self.asked.set()
         try:
             await self.accepts.wait()

@@ -21,20 +21,22 @@ def _kind(value: object) -> str:
 
 Text = Annotated[str, StringConstraints(min_length=1)]
 Tokens = Annotated[TokenIds, Field(min_length=1)]
+Several = Field(min_length=1, max_length=MOST_INPUTS)
+TokenLists = Annotated[list[Tokens], Several, Tag("<token lists>")]
 Kinds = Discriminator(_kind)
 Inputs = Annotated[
     Annotated[Text, Tag("<text>")]
-    | Annotated[list[Text], Field(min_length=1, max_length=MOST_INPUTS), Tag("<texts>")]
+    | Annotated[list[Text], Several, Tag("<texts>")]
     | Annotated[Tokens, Tag("<tokens>")]
-    | Annotated[list[Tokens], Field(min_length=1, max_length=MOST_INPUTS), Tag("<token lists>")],
+    | TokenLists,
     Kinds,
 ]
 
 Prompts = Annotated[
     Annotated[str, Tag("<text>")]
-    | Annotated[list[str], Field(min_length=1, max_length=MOST_INPUTS), Tag("<texts>")]
+    | Annotated[list[str], Several, Tag("<texts>")]
     | Annotated[Tokens, Tag("<tokens>")]
-    | Annotated[list[Tokens], Field(min_length=1, max_length=MOST_INPUTS), Tag("<token lists>")],
+    | TokenLists,
     Kinds,
 ]
 """A prompt may be empty where the vocabulary begins every text with a token."""
