@@ -94,6 +94,7 @@ class GenerationRequest(Struct, frozen=True):
     `tokens`, where there are any, are the prompt in `prompt`'s stead. `stop_tokens` end the answer like the
     vocabulary's own EOG tokens. Control tokens spelled as in `shown` come out as text. `prediction`: what the answer
     may well repeat.
+    `window`: the request's own, shorter context in tokens; `keep`: first tokens that are never cut away.
     `priority` 0 to 255, the higher the sooner. `cache_prompt=False` computes the prompt from scratch. `shift`: roll the
     context's window where it ends; `truncate`: cut a prompt that is too long; None for both: as the server is set.
     `logprobs`: report each token's log probability and this many of its rivals'. `progress`: tell how far the prompt is
@@ -119,6 +120,8 @@ class GenerationRequest(Struct, frozen=True):
     prediction: str = ""
     tokens: tuple[int, ...] = ()
     progress: bool = False
+    window: int | None = None
+    keep: int | None = None
 
 
 class Usage(Struct, frozen=True):

@@ -17,23 +17,39 @@ class Room:
     def __init__(self, context_tokens: int, options: EngineOptions) -> None:
         self._context = context_tokens
         self._options = options
-        self.keep = min(options.context_keep, context_tokens // 2)
+
+    def keep(self, request: GenerationRequest) -> int:
         """Tokens that a rolling window never loses."""
+        keep = self._options.context_keep if request.keep is None else request.keep
+        return min(keep, self._window(request) // 2)
 
     def fit(self, request: GenerationRequest, tokens: list[int]) -> tuple[list[int], int]:
-        """The prompt, cut in its middle where it is too long and may be cut; and how many tokens that cost."""
+        """The prompt, cut in its middle where it is too long and may be cut; and how many tokens that cost.
+
+        Raises ContextExceeded where a window of its own is too short.
+        """
         may = request.truncate if request.truncate is not None else self._options.context_shift
-        if len(tokens) < self._context or not may:
+        window = self._window(request)
+        if len(tokens) < window:
             return tokens, 0
-        keep = self.keep
-        kept = max(keep + 1, self._context - max((self._context - keep) // 2, 1))
+        if not may:
+            if window < self._context:
+                message = f"the prompt has {len(tokens)} tokens, its window holds {window} with the answer"
+                raise errors.ContextExceeded(message, "prompt", len(tokens), window)
+            return tokens, 0
+        keep = self.keep(request)
+        kept = max(keep + 1, window - max((window - keep) // 2, 1))
         return tokens[:keep] + tokens[len(tokens) - (kept - keep) :], len(tokens) - kept
 
     def limit(self, request: GenerationRequest, prompt_tokens: int) -> int:
         """Tokens that the answer has at most."""
         shifts = self._options.context_shift if request.shift is None else request.shift
-        room = RUNAWAY_CONTEXTS * self._context if shifts else self._context - prompt_tokens
+        window = self._window(request)
+        room = RUNAWAY_CONTEXTS * window if shifts else window - prompt_tokens
         return room if request.max_tokens is None else min(room, request.max_tokens)
+
+    def _window(self, request: GenerationRequest) -> int:
+        return self._context if request.window is None else min(request.window, self._context)
 
 
 def refuse_impossible(request: GenerationRequest, info: ModelInfo) -> None:

@@ -235,7 +235,8 @@ class Engine:
         self._tasks.append(loop.create_task(self._read_stderr()))
         self._transport, _ = await loop.create_unix_connection(lambda: _Link(self), sock=sock)
         path = None if self.spec.path is None else str(self.spec.path)
-        self._send(Start(self.spec.name, self.spec.kind, path, self.spec.options))
+        adapters = tuple(map(str, self.spec.adapters))
+        self._send(Start(self.spec.name, self.spec.kind, path, self.spec.options, adapters))
 
     async def _bury(self) -> None:
         """Give the reason of the child's end to all who wait for it."""

@@ -244,7 +244,7 @@ class StepLoop:
         for id_ in ids:
             answer = self._answers.get(id_)
             if answer and (count := len(answer.scheduled.tokens)) >= self._model.info.context_tokens:
-                keep = self._room.keep
+                keep = self._room.keep(answer.request)
                 self._scheduler.shift(id_, keep, (count - keep) // 2)
 
     def _settle(self) -> None:

@@ -22,6 +22,7 @@ class Start(Struct, frozen=True, tag=True):
     kind: str
     path: str | None
     options: EngineOptions
+    adapters: tuple[str, ...] = ()
 
 
 class Submit(Struct, frozen=True, tag=True):

@@ -54,9 +54,10 @@ class EngineOptions:
 
 @dataclass(frozen=True)
 class EngineSpec:
-    """Which model to load, with what options."""
+    """Which model to load, with what options, and which LoRA `adapters` over it, each at full strength."""
 
     name: str
     kind: Literal["llama", "echo"]
     path: Path | None
     options: EngineOptions
+    adapters: tuple[Path, ...] = ()

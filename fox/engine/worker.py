@@ -71,7 +71,7 @@ def _load(start: Start) -> Model:
     from fox.engine.llama import LlamaModel
 
     assert start.path is not None
-    return LlamaModel(start.name, Path(start.path), start.options)
+    return LlamaModel(start.name, Path(start.path), start.options, tuple(map(Path, start.adapters)))
 
 
 class Link:

@@ -12,6 +12,7 @@ import msgspec
 
 from fox.engine.constraint import FORCED_TOKENS
 from fox.engine.llama import geometry
+from fox.engine.llama.adapters import load_adapters
 from fox.engine.llama.attention import flash_attention, k_type, kv_type, v_type
 from fox.engine.llama.batch import Batch
 from fox.engine.llama.bindings import lib
@@ -37,15 +38,16 @@ MICRO_BATCH_TOKENS = 512
 class LlamaModel:
     """The Model protocol over llama.cpp."""
 
-    def __init__(self, name: str, path: Path, options: EngineOptions) -> None:
+    def __init__(self, name: str, path: Path, options: EngineOptions, adapters: Sequence[Path] = ()) -> None:
         self._log = LogTail(lib)
         self._name = name
         self._options = options
         self._model = load_weights(name, path, self._log)
+        self._adapters = load_adapters(name, self._model, adapters, self._log)
         self.vocab = Vocabulary(self._model)
         self._grammars = Grammars(self.vocab)
         self._flash_attention = flash_attention(options, on_gpu=gpu_memory() is not None)
-        self.states = StateStore(options.kv_dir, self._identity(path))
+        self.states = StateStore(options.kv_dir, self._identity(path, adapters))
         self.shape: Shape
         self.embedder = Embedder(self._model, self.vocab, options, self._log, name)
         self.guesser: Guesser | None = None
@@ -118,11 +120,14 @@ class LlamaModel:
 
     # cells and states
 
-    def _identity(self, path: Path) -> bytes:
+    def _identity(self, path: Path, adapters: Sequence[Path]) -> bytes:
         options = self._options
         if options.kv_dir is None:
             return b""
-        return identity(path, k_type(options), v_type(options), self._flash_attention, options.swa_full)
+        over = [identity(adapter) for adapter in adapters]
+        return identity(
+            path, k_type(options), v_type(options), self._flash_attention, options.swa_full, *over
+        )
 
     def _share(self, move: Share) -> None:
         upto = -1 if move.whole or self.shape.by_copy else move.upto
@@ -160,6 +165,7 @@ class LlamaModel:
         else:
             raise ModelLoadFailed(self._name, self._log.reason())
         self._ctx = ctx
+        self._adapters.apply(ctx)
         trims = can_trim(self._model, swa_full=self._options.swa_full)
         self.shape = geometry.shape(layout, lib.llama_n_ctx(ctx), sizes, self._options, trims)
         return layout
