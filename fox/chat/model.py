@@ -11,6 +11,7 @@ from msgspec import structs
 
 from fox.chat.calls import CallGrammar
 from fox.chat.fallback import fallback_template
+from fox.chat.go_template import GoTemplate
 from fox.chat.polyfill import spell_out_tools
 from fox.chat.reading import HERMES, Family, Reader, family_named, family_of
 from fox.chat.template import ChatTemplate
@@ -58,26 +59,46 @@ class Turn:
 
 
 class ChatModel:
-    """One loaded model. Raises InvalidRequest if its template does not compile, or there is no such `parser`."""
+    """One loaded model. `go_source`: a template of Ollama's, used unless a turn needs what only the GGUF's own has
+    (`go_always`: then too). Raises InvalidRequest if a template does not compile, or there is no such `parser`."""
 
-    def __init__(self, info: ModelInfo, parser: str | None = None) -> None:
+    def __init__(
+        self,
+        info: ModelInfo,
+        parser: str | None = None,
+        go_source: str | None = None,
+        *,
+        go_always: bool = False,
+    ) -> None:
         source = fallback_template(info.control_tokens) if info.chat_template is None else info.chat_template
         self.template = ChatTemplate(source, info.bos, info.eos, info.control_tokens)
+        self.go = GoTemplate(go_source, info.control_tokens) if go_source else None
+        self._go_always = go_always or info.chat_template is None
         self._controls = dict(zip(info.control_tokens, info.control_ids, strict=False))
-        self._knows_tools = "tools" in source
+        self._jinja_tools = "tools" in source
         self._has_switch = bool(_SWITCH.search(source))
-        family = (
-            family_of(source) if self._knows_tools else replace(HERMES, thought=family_of(source).thought)
+        own = go_source if self.go and self._go_always else source
+        self.knows_tools = "tools" in source or bool(self.go and self.go.takes_tools)
+        family = family_of(source if self._jinja_tools else go_source or source)
+        self.family: Family = (
+            family if self.knows_tools else replace(HERMES, thought=family_of(own or "").thought)
         )
-        self.family: Family = family_named(parser) if parser else family
+        if parser:
+            self.family = family_named(parser)
         marks = self.family.thought
-        known = marks and (marks[1] in source or marks[1] in self._controls or bool(self.family.answers))
+        texts = source + (go_source or "")
+        known = marks and (marks[1] in texts or marks[1] in self._controls or bool(self.family.answers))
         self._thought = marks if known else None
+
+    @property
+    def thinks(self) -> bool:
+        """Whether its answers may begin with a thought that can be told apart."""
+        return self._thought is not None
 
     def prepare(self, ask: Ask) -> Turn:
         """Raises InvalidRequest where the template refuses, or the model cannot do what is asked."""
         if ask.parallel is None:
-            ask = replace(ask, parallel=self._knows_tools)
+            ask = replace(ask, parallel=self.knows_tools)
         offered = [] if ask.choice == "none" else list(ask.tools)
         prompt, opened = self._settle_thought(ask, self.render(ask, offered))
         tools = [Tool.of(tool) for tool in offered]
@@ -93,9 +114,12 @@ class ChatModel:
 
     def render(self, ask: Ask, offered: Sequence[Mapping[str, Any]]) -> tuple[PromptPart, ...]:
         """The prompt that offers these tools."""
-        messages = list(ask.messages)
-        if not self._knows_tools:
+        messages, go = list(ask.messages), self._go_for(ask, offered)
+        if not (go.takes_tools if go else self._jinja_tools):
             messages, offered = spell_out_tools(messages, offered), ()
+        if go:
+            think = ask.effort if ask.effort and ask.thinking else ask.thinking
+            return go.render(messages, tools=offered or None, think=think, continues=ask.continues)
         return self.template.render(
             messages,
             tools=offered or None,
@@ -104,6 +128,15 @@ class ChatModel:
             continues=ask.continues,
             kwargs={**self._thinking(ask), **ask.kwargs},
         )
+
+    def _go_for(self, ask: Ask, offered: Sequence[Mapping[str, Any]]) -> GoTemplate | None:
+        """Ollama's template, where it can say all that this turn is about."""
+        go = self.go
+        if go is None or self._go_always:
+            return go
+        lacks_tools = bool(offered) and self._jinja_tools and not go.takes_tools
+        lacks_thought = bool(ask.thinking) and self._has_switch and not go.takes_thinking
+        return None if lacks_tools or lacks_thought else go
 
     def _thinking(self, ask: Ask) -> dict[str, Any]:
         """The variables by which templates know whether, and how hard, to think."""
@@ -119,7 +152,9 @@ class ChatModel:
         begun = "".join(part.text for part in prompt[-2:]).rstrip().endswith(marks[0])
         if ask.thinking is not False:
             return prompt, begun
-        if begun or not (self._has_switch or ask.continues):
+        go = self._go_for(ask, ask.tools)
+        switch = go.takes_thinking if go else self._has_switch
+        if begun or not (switch or ask.continues):
             return (*prompt, PromptPart(f"{'' if begun else marks[0]}\n{marks[1]}\n\n", special=True)), False
         return prompt, False
 

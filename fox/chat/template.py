@@ -1,8 +1,6 @@
 """A conversation as the prompt its model was trained on: the model's own jinja template, in transformers' sandbox.
 
-What a user wrote can never become a control token. Every spelling of one inside the conversation is fenced by two
-noncharacters before rendering; after it, fenced text is a part of its own that is tokenized as plain text. Text
-without such spellings stays in one piece, so it tokenizes as it always would, and templates may trim and split.
+What a user wrote can never become a control token: see `fence`.
 """
 
 from __future__ import annotations
@@ -19,11 +17,10 @@ from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from fox.chat.fence import CUT, Fence, prompt_parts
 from fox.errors import InvalidRequest
 from fox.generation import PromptPart
 
-OPEN, CLOSE, CUT = "\ufdd0", "\ufdd1", "\ufdd2"
-_FENCES = re.compile(f"[{OPEN}{CLOSE}{CUT}]")
 _TAKES_PARTS = re.compile(r"content('\]|\"\])?\s+is\s+(not\s+)?(string|iterable|sequence)")
 
 
@@ -36,8 +33,7 @@ class ChatTemplate:
 
     def __init__(self, source: str, bos: str, eos: str, control_tokens: Sequence[str]) -> None:
         self._specials = {"bos_token": bos, "eos_token": eos}
-        longest_first = sorted(filter(None, control_tokens), key=len, reverse=True)
-        self._control = re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
+        self._fence = Fence(control_tokens).around
         self._takes_parts = bool(_TAKES_PARTS.search(source))
         try:
             self._template = _environment().from_string(source)
@@ -78,7 +74,7 @@ class ChatTemplate:
             raise InvalidRequest(
                 f"the model's chat template refused the messages: {error}", "messages"
             ) from error
-        return self._parts(text.rpartition(CUT)[0] if continues else text)
+        return prompt_parts(text.rpartition(CUT)[0] if continues else text)
 
     def _message(self, message: Mapping[str, Any]) -> dict[str, Any]:
         plain = dict(message)
@@ -88,36 +84,6 @@ class ChatTemplate:
             plain["tool_calls"] = [_with_object_arguments(call) for call in plain["tool_calls"]]
         fenced: dict[str, Any] = self._fence(plain)
         return fenced
-
-    def _fence(self, value: Any) -> Any:
-        """The same value with every control token's spelling in its strings between OPEN and CLOSE."""
-        if isinstance(value, str):
-            text = value if value.isascii() else self._unfenced(value)
-            if not self._control.search(text):  # as in nearly all
-                return text
-            return self._control.sub(lambda found: f"{OPEN}{found[0]}{CLOSE}", text)
-        if isinstance(value, dict) or isinstance(value, Mapping):  # noqa: SIM101 - dicts are told 20 times sooner
-            return {self._fence(key): self._fence(item) for key, item in value.items()}
-        if isinstance(value, list | tuple):
-            return [self._fence(item) for item in value]
-        return value
-
-    @staticmethod
-    def _unfenced(text: str) -> str:
-        return _FENCES.sub("", text)
-
-    @staticmethod
-    def _parts(text: str) -> tuple[PromptPart, ...]:
-        """Text with a fence open before it or closing after it is plain, the rest is the template's own.
-
-        A template that cut a fence in two makes more of its own text plain, never a user's text special.
-        """
-        pieces = [CLOSE, *re.split(f"([{OPEN}{CLOSE}])", text), OPEN]
-        return tuple(
-            PromptPart(piece, special=(before, after) == (CLOSE, OPEN))
-            for before, piece, after in zip(pieces[::2], pieces[1::2], pieces[2::2], strict=False)
-            if piece
-        )
 
 
 def _with_object_arguments(call: Mapping[str, Any]) -> dict[str, Any]:
