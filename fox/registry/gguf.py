@@ -18,6 +18,15 @@ from fox.errors import FoxError
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
 LONGEST_ARRAY = 64  # longer ones (vocabularies) are skipped: their length is kept
+GAP_KEYS = ("tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.prefix_token_id")
+GAP_TOKENS = (
+    b"<|fim_prefix|>",
+    b"<fim-prefix>",
+    b"<fim_prefix>",
+    b"<|code_prefix|>",
+    b"<PRE>",
+    "\u2581<PRE>".encode(),
+)
 STRING, ARRAY = 8, 9
 SCALARS = {
     0: "<B",
@@ -114,6 +123,8 @@ class Header:
 
     metadata: dict[str, Any]
     tensors: tuple[Tensor, ...]
+    fim: bool = False
+    """The vocabulary can mark a gap."""
 
     @property
     def architecture(self) -> str:
@@ -127,6 +138,14 @@ class Header:
     @cached_property
     def parameters(self) -> int:
         return sum(tensor.values for tensor in self.tensors)
+
+    @property
+    def size_name(self) -> str:
+        """134515008 parameters are `134.52M`, 7615616512 are `7.6B`."""
+        count = self.parameters
+        if count >= 1e9:
+            return f"{count / 1e9:.1f}B"
+        return f"{count / 1e6:.2f}M" if count >= 1e6 else f"{count / 1e3:.0f}K"
 
     @property
     def quantization(self) -> str:
@@ -144,20 +163,22 @@ class Header:
         return self.metadata.get(f"{self.architecture}.{key}")
 
 
-def read_header(path: Path) -> Header:
-    """The header of `path`. Raises GGUFError: no GGUF, damaged, or shorter than its tensors; OSError as open does."""
+def read_header(path: Path, longest_array: int = LONGEST_ARRAY) -> Header:
+    """The header of `path`; arrays that are longer than that are Skipped. Raises GGUFError: no GGUF, damaged, or
+    shorter than its tensors; OSError as open does."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
         if size < len(MAGIC):
             raise GGUFError("the file is too short for a GGUF")
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return _Reader(data, size).header()
+            return _Reader(data, size, longest_array).header()
 
 
 class _Reader:
     """A cursor over the mapped file; every read is checked against its end."""
 
-    def __init__(self, data: mmap.mmap, size: int) -> None:
+    def __init__(self, data: mmap.mmap, size: int, longest_array: int) -> None:
+        self._longest_array = longest_array
         self._data = data
         self._size = size
         self._at = 0
@@ -176,9 +197,14 @@ class _Reader:
         if (tensors + entries) * SMALLEST_ENTRY_BYTES > self._size:
             raise GGUFError("the header counts more entries than the file can hold")
         metadata = {self._string(): self._value(self._number("<I")) for _ in range(entries)}
-        header = Header(metadata, tuple(self._tensor() for _ in range(tensors)))
+        fim = any(key in metadata for key in GAP_KEYS) or any(map(self._holds, GAP_TOKENS))
+        header = Header(metadata, tuple(self._tensor() for _ in range(tensors)), fim)
         self._check_data(header)
         return header
+
+    def _holds(self, text: bytes) -> bool:
+        """Whether one of the strings so far is this."""
+        return self._data.find(struct.pack("<Q", len(text)) + text, 0, self._at) >= 0
 
     def _tensor(self) -> Tensor:
         name, dimensions = self._string(), self._number("<I")
@@ -211,7 +237,7 @@ class _Reader:
         kind, count = self._number("<I"), self._number("<Q")
         if count > self._size:
             raise GGUFError("an array is longer than the file")
-        if count <= LONGEST_ARRAY and kind != ARRAY:
+        if count <= self._longest_array and kind != ARRAY:
             return [self._value(kind) for _ in range(count)]
         if kind == STRING:
             for _ in range(count):
