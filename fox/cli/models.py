@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from fox.cli.refusal import Refusal
 from fox.config import Settings
+from fox.config.ollama import DEFAULT_MODELS_DIR
 from fox.registry import Catalog
+from fox.registry.aliases import Aliases
 
 HINT = "`--model-path` names a GGUF; `fox list` shows the models on this machine"
 
@@ -15,4 +19,10 @@ def catalog(settings: Settings) -> Catalog:
     if path is not None and not path.is_file():
         what = "is a directory" if path.is_dir() else "does not exist"
         raise Refusal(f"`{path}` {what}", HINT)
-    return Catalog(settings.models_dir, [path] if path else [], echo=settings.engine == "echo")
+    return Catalog(
+        settings.models_dir,
+        [path] if path else [],
+        echo=settings.engine == "echo",
+        stores=[Path(DEFAULT_MODELS_DIR).expanduser()],
+        aliases=Aliases(settings.alias_file),
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -53,7 +54,7 @@ async def _serve(settings: config.Settings, models: Catalog, sock: socket.socket
     from fox.cli.server import DrainingServer
     from fox.registry import Registry
 
-    registry = Registry(models, settings.engine_options())
+    registry = Registry(models, settings.engine_options(), settings.registry_options())
     loads: set[asyncio.Task[None]] = set()
 
     def on_ready() -> None:
@@ -70,7 +71,9 @@ async def _serve(settings: config.Settings, models: Catalog, sock: socket.socket
 
 
 async def _load(registry: Registry, name: str) -> None:
-    """Load at start. The registry logs a failure; the server lives on."""
+    """Load at start, to stay. The registry logs a failure; the server lives on."""
+    from fox.registry import Terms
+
     with suppress(FoxError, asyncio.CancelledError):
-        async with registry.lease(name):
+        async with registry.lease(name, Terms(keep_alive_s=math.inf)):
             pass

@@ -1,4 +1,4 @@
-"""Settings: the rooms' options side by side. Defaults < config file < environment < flags.
+"""Settings: the rooms' options side by side. Defaults < config file < OLLAMA_... < FOX_... < flags.
 
 A row of `OPTIONS` is an option: its flag, its `FOX_...` name, its config key, type, default and help all
 come from it. An option of the engine or the API needs such a field, with that default, in its room's dataclass.
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from fox.config import ollama
 from fox.config.kinds import SWITCH, split_host
 from fox.config.options import DEFAULT_PORT, OPTIONS, ConfigError, Option, Room
 from fox.config.options import env as env_name
@@ -21,10 +22,12 @@ from fox.config.options import flag as flag_name
 if TYPE_CHECKING:
     from fox.api import ApiOptions
     from fox.engine import EngineOptions
+    from fox.registry import RegistryOptions
 
 __all__ = ["DEFAULT_PORT", "OPTIONS", "SWITCH", "ConfigError", "Option", "Settings", "load", "split_host"]
 
 DEFAULT_FILE = "~/.config/ferrumox/config.toml"
+OLLAMAS_PLACE = {"port": ollama.DEFAULT_PORT, "models_dir": ollama.DEFAULT_MODELS_DIR}
 _ROWS = {name: option for option in OPTIONS for name in option.names}
 
 
@@ -36,6 +39,8 @@ class Settings:
     port: int | Literal["auto"]
     model_path: Path | None
     models_dir: Path
+    alias_file: Path
+    ollama: bool
     engine: Literal["llama", "echo"]
     json_logs: bool
     log_level: str
@@ -46,6 +51,11 @@ class Settings:
         from fox.engine import EngineOptions
 
         return EngineOptions(**self.rooms["engine"])
+
+    def registry_options(self) -> RegistryOptions:
+        from fox.registry import RegistryOptions
+
+        return RegistryOptions(**self.rooms["registry"])
 
     def api_options(self) -> ApiOptions:
         from fox.api import ApiOptions
@@ -58,19 +68,20 @@ class Settings:
 
 
 def load(flags: Mapping[str, object], env: Mapping[str, str] | None = None) -> Settings:
-    """The settings from all four sources. `flags`: option names to what was given; None is absent.
+    """The settings from all five sources. `flags`: option names to what was given; None is absent.
 
     Raises ConfigError: an unknown key in the file, a value that makes no sense, a file that cannot be read.
     """
     env = os.environ if env is None else env
-    values: dict[str, Any] = dict.fromkeys(row.name for row in OPTIONS)
-    values |= _layer({row.name: row.default for row in OPTIONS}, "the default of `{}`".format)
-    values |= _file_layer(env)
+    said = _file_layer(env) | _ollama_layer(env)
     given = {name: env.get(env_name(name)) or None for name in _ROWS}
-    values |= _layer(given, lambda name: f"`{env_name(name)}`")
-    values |= _layer(flags, lambda name: f"`{flag_name(name)}`")
+    said |= _layer(given, lambda name: f"`{env_name(name)}`")
+    said |= _layer(flags, lambda name: f"`{flag_name(name)}`")
+    defaults = {row.name: row.default for row in OPTIONS} | (OLLAMAS_PLACE if said.get("ollama") else {})
+    values: dict[str, Any] = dict.fromkeys(row.name for row in OPTIONS)
+    values |= _layer(defaults, "the default of `{}`".format) | said
     _refuse_contradictions(values)
-    rooms: dict[Room, dict[str, Any]] = {"server": {}, "engine": {}, "api": {}}
+    rooms: dict[Room, dict[str, Any]] = {"server": {}, "registry": {}, "engine": {}, "api": {}}
     for row in OPTIONS:
         rooms[row.room][row.name] = values[row.name]
     return Settings(**rooms.pop("server"), rooms=rooms)
@@ -108,6 +119,13 @@ def _file_layer(env: Mapping[str, str]) -> dict[str, Any]:
         reason = str(error.strerror).lower() if isinstance(error, OSError) else "not UTF-8 text"
         raise ConfigError(f"cannot read `{path}`: {reason}", "this is fox's config file") from None
     return _layer(_parsed(content, path), lambda name: f"`{name}` in `{path}`")
+
+
+def _ollama_layer(env: Mapping[str, str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, value, variable in ollama.from_environment(env):
+        values[name] = _ROWS[name].read(value, f"`{variable}`")
+    return values
 
 
 def _parsed(content: str, path: Path) -> dict[str, object]:

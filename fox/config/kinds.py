@@ -76,6 +76,22 @@ def _seconds(value: object) -> float:
     return seconds
 
 
+def _keep_alive(value: object) -> float:
+    """fox's own 0 is "never by time"; `now` is what 0 means to Ollama."""
+    from fox.errors import InvalidRequest
+    from fox.registry.keep_alive import seconds
+
+    if value == "now":
+        return 0.0
+    try:
+        found = math.inf if value == "forever" else seconds(value)
+    except InvalidRequest:
+        raise ValueError from None
+    if found is None:
+        raise ValueError
+    return found or math.inf
+
+
 def _fraction(value: object) -> float:
     number = _number(value)
     if not 0 < number <= 1:
@@ -115,6 +131,7 @@ PATH = Kind("PATH", "a path", _path)
 HOST = Kind("ADDRESS", "an address such as `127.0.0.1`, or `127.0.0.1:8080`", _host)
 PORT = Kind("N|auto", "1 to 65535, or `auto`", _port)
 SECONDS = Kind("SECONDS", "seconds, 0 or more", _seconds)
+KEEP_ALIVE = Kind("SECONDS", "seconds, a time such as `5m`, `now`, or 0 for never", _keep_alive)
 SWITCH = Kind("", "`true` or `false`", _switch)
 COUNT = whole_from(1)
 FRACTION = Kind("FRACTION", "a number above 0, at most 1", _fraction)

@@ -10,6 +10,7 @@ from fox.config.kinds import (
     ENGINE,
     FRACTION,
     HOST,
+    KEEP_ALIVE,
     KV_TYPE,
     LEVEL,
     ON_OFF,
@@ -27,7 +28,7 @@ from fox.errors import FoxError
 
 DEFAULT_PORT = 8080
 
-Room = Literal["server", "engine", "api"]
+Room = Literal["server", "registry", "engine", "api"]
 
 
 class ConfigError(FoxError):
@@ -89,11 +90,28 @@ OPTIONS: tuple[Option, ...] = (
     Option("port", PORT, DEFAULT_PORT, "port to listen on; `auto`: 8080 to 8180, then any free one"),
     Option("model_path", PATH, None, "GGUF to load at start", on_run=True),
     Option("models_dir", PATH, "~/.cache/ferrumox/models", "where models are kept", on_run=True),
+    Option("ollama", SWITCH, False, "in Ollama's place: port 11434, models in `~/.ollama/models`"),
+    Option("alias_file", PATH, "~/.config/ferrumox/aliases.toml", "other names of models", on_run=True),
     Option("engine", ENGINE, "llama", "`echo` speaks the prompt back: for tests", on_run=True),
     Option("json_logs", SWITCH, False, "write logs as JSON, one object a line"),
     Option("log_level", LEVEL, "info", "least level that is logged"),
     Option("drain_secs", SECONDS, 10, "how long open answers may go on after SIGTERM or Ctrl-C"),
     Option("max_context_len", COUNT, None, "tokens of prompt and answer [default: auto]", "engine", True),
+    Option(
+        "context_len",
+        COUNT,
+        None,
+        "tokens a model is loaded with until a request asks for more [default: all it may have]",
+        "registry",
+    ),
+    Option(
+        "keep_alive_secs",
+        KEEP_ALIVE,
+        300,
+        "how long a model stays in memory that nobody uses; 0: for ever",
+        "registry",
+    ),
+    Option("max_models", whole_from(0), 0, "models in memory at once; 0: no bound", "registry"),
     Option("max_batch_size", COUNT, 32, "sequences decoded together", "engine"),
     Option("max_queue_depth", whole_from(0), 512, "requests that may wait; 0: no bound", "engine"),
     Option("max_prefill_chunk", COUNT, 512, "prompt tokens a step", "engine"),
@@ -161,5 +179,20 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "tool_call_parser", TEXT, "", "family of the models' tool calls [default: by the template]", "api"
     ),
+    Option(
+        "go_template",
+        one_of("auto", "on", "off"),
+        "auto",
+        "a model's Go TEMPLATE: unless a request needs what it lacks, always, or never",
+        "api",
+    ),
+    Option(
+        "cors_origins",
+        TEXT,
+        "",
+        "web pages that may ask, beside local ones: origins with commas between them, `*` in them for anything",
+        "api",
+    ),
+    Option("ollama_version", TEXT, "0.35.0", "the version of Ollama that clients are told", "api"),
     Option("max_body_mb", COUNT, 8, "largest request that is read, in MiB", "api"),
 )
