@@ -17,7 +17,7 @@ from fox.engine import Engine, Generation
 from fox.errors import Cancelled, EngineFailed, FoxError
 from fox.generation import Delta, Finish, GenerationRequest
 from fox.metrics import Metrics
-from fox.registry import Registry
+from fox.registry import Registry, Terms
 
 log = logging.getLogger("fox.api")
 
@@ -25,6 +25,13 @@ PING_S = 15.0
 
 Say = Callable[[Delta, int], Awaitable[None]]
 Finished = Callable[[Finish, int], Awaitable[None]]
+
+
+class Listener:
+    """Takes no notice of when a piece comes."""
+
+    def heard(self, delta: Delta) -> None:
+        return None
 
 
 class Voice(Protocol):
@@ -38,10 +45,13 @@ class Voice(Protocol):
     def ping(self) -> bytes:
         """What may be said while there is nothing to say."""
 
+    def heard(self, delta: Delta) -> None:
+        """It has come just now; it is told, or gathered, after this."""
+
     def piece(self, delta: Delta, choice: int) -> bytes: ...
     def finished(self, finish: Finish, choice: int) -> bytes: ...
-    def ending(self, finishes: Sequence[Finish]) -> bytes: ...
-    def whole(self, said: Sequence[Sequence[Delta]], finishes: Sequence[Finish]) -> Response: ...
+    async def ending(self, finishes: Sequence[Finish]) -> bytes: ...
+    async def whole(self, said: Sequence[Sequence[Delta]], finishes: Sequence[Finish]) -> Response: ...
 
 
 class Question(Protocol):
@@ -51,6 +61,9 @@ class Question(Protocol):
     def model(self) -> str: ...
     @property
     def stream(self) -> bool: ...
+    @property
+    def terms(self) -> Terms:
+        """How long the model is to stay, and how large a context it needs."""
 
     async def requests(self, engine: Engine) -> list[GenerationRequest]:
         """What it asks of this engine: one generation a choice. Raises InvalidRequest."""
@@ -108,7 +121,7 @@ class Answer:
 
     async def _ask(self, send: Send) -> Response | None:
         """The whole answer, or None if it was streamed."""
-        async with self._registry.lease(self._question.model) as engine:
+        async with self._registry.lease(self._question.model, self._question.terms) as engine:
             self._tally.found(engine.name)
             requests = await self._question.requests(engine)
             voice = self._question.voice(engine, requests[0])
@@ -135,14 +148,16 @@ class Answer:
         said: list[list[Delta]] = [[] for _ in self._generations]
 
         async def say(delta: Delta, choice: int) -> None:
+            voice.heard(delta)
             said[choice].append(delta)
 
-        return voice.whole(said, await self._listen_to_all(say))
+        return await voice.whole(said, await self._listen_to_all(say))
 
     async def _stream(self, voice: Voice, send: Send) -> None:
         """The head goes out before the first token: a long prompt may take minutes to read."""
 
         async def say(delta: Delta, choice: int) -> None:
+            voice.heard(delta)
             await send(_body(voice.piece(delta, choice)))
             pulse.sent()
 
@@ -158,7 +173,7 @@ class Answer:
         await send(_body(voice.opening))
         async with pulse.beating():
             finishes = await self._listen_to_all(say, finished)
-        await send(_body(voice.ending(finishes), more=False))
+        await send(_body(await voice.ending(finishes), more=False))
 
     async def _listen_to_all(self, say: Say, finished: Finished | None = None) -> list[Finish]:
         """How each choice ended. The first failure ends the answer."""

@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from fox.api.failures import openai_response, refusal
+from fox.api.failures import Refusal, refusal
 from fox.api.presence import while_present
 from fox.api.tally import Tally
 from fox.engine import Engine
 from fox.errors import FoxError, InvalidRequest
 from fox.metrics import Metrics
-from fox.registry import Registry
+from fox.registry import Registry, Terms
 
 log = logging.getLogger("fox.api")
 
@@ -29,10 +29,14 @@ class Errand:
         work: Callable[[Engine], Awaitable[Response]],
         registry: Registry,
         metrics: Metrics,
+        terms: Terms,
+        refused: Callable[[Refusal], Response],
     ) -> None:
         self._model = model
         self._work = work
         self._registry = registry
+        self._terms = terms
+        self._refused = refused
         self._tally = Tally(metrics)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -45,7 +49,8 @@ class Errand:
 
     async def _answer(self) -> Response:
         try:
-            async with self._registry.lease(self._model or only_model(self._registry)) as engine:
+            model = self._model or only_model(self._registry)
+            async with self._registry.lease(model, self._terms) as engine:
                 self._tally.found(engine.name)
                 response = await self._work(engine)
                 self._tally.admitted()
@@ -55,7 +60,7 @@ class Errand:
             self._tally.failed(error)
             if not isinstance(error, FoxError):
                 log.exception("an errand failed")
-            return openai_response(refusal(error))
+            return self._refused(refusal(error))
 
 
 def only_model(registry: Registry) -> str:

@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from fox import errors
+from fox.registry.store import BadDigestError, DigestMismatchError, StoreError
 
 
 class BodyTooLarge(errors.FoxError):
@@ -29,6 +30,15 @@ class UnknownEncoding(errors.FoxError):
 
     def __str__(self) -> str:
         return f"`content-encoding`: a body may be gzip, deflate or zstd, not {self.args[0]!r}"
+
+
+class CloudOff(errors.FoxError):
+    """The model, or the service, is one of Ollama's cloud. `args`: what is not available."""
+
+    code = "cloud_disabled"
+
+    def __str__(self) -> str:
+        return f"ollama cloud is disabled: {self.args[0]} is unavailable"
 
 
 @dataclass(frozen=True)
@@ -72,12 +82,16 @@ INVALID, SERVER = "invalid_request_error", "server_error"
 # An engine that failed is 503, not 500: the next request loads it anew, so asking again makes sense.
 TABLE: dict[type[Exception], Row] = {
     errors.InvalidRequest: Row(400, INVALID),
+    BadDigestError: Row(400, INVALID),
+    DigestMismatchError: Row(400, INVALID),
+    CloudOff: Row(403, INVALID),
     errors.ModelNotFound: Row(404, INVALID),
     errors.RequestNotFound: Row(404, INVALID),
     BodyTooLarge: Row(413, INVALID),
     UnknownEncoding: Row(415, INVALID),
     errors.QueueFull: Row(429, "rate_limit_error", 1),
     errors.Cancelled: Row(499, INVALID),
+    StoreError: Row(500, SERVER),
     errors.EngineFailed: Row(503, SERVER, 1),
     errors.ModelLoadFailed: Row(503, SERVER, 5),
     errors.Draining: Row(503, SERVER, 5),

@@ -1,8 +1,7 @@
-"""What watchers and command lines ask: health, metrics, versions, and which models run."""
+"""What watchers and command lines ask: health, metrics, versions."""
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -14,11 +13,9 @@ from starlette.responses import PlainTextResponse, Response
 
 from fox.api.operation import Operation
 from fox.api.options import ApiOptions
-from fox.engine import Engine, EngineStats
+from fox.engine import EngineStats
 from fox.metrics import Metrics, Reading
 from fox.registry import Registry
-
-FOREVER = "2318-01-01T00:00:00Z"  # more than 20 years ahead reads as "never" in Ollama's dialect
 
 
 def readings(registry: Registry) -> Iterator[Reading]:
@@ -72,7 +69,6 @@ class Ops:
             Operation("GET", "/health", self.health, "how busy the server is"),
             Operation("GET", "/metrics", self.metrics, "all counts, in Prometheus' words"),
             Operation("GET", "/api/version", self.version, "the version of Ollama that clients may rely on"),
-            Operation("GET", "/api/ps", self.ps, "the models that run"),
         ]
 
     async def root(self, request: Request) -> Response:
@@ -97,39 +93,7 @@ class Ops:
         return Response(encode(self._metrics.registry), headers={"content-type": content_type})
 
     async def version(self, request: Request) -> Response:
-        return _json({"version": self._options.version})
-
-    async def ps(self, request: Request) -> Response:
-        return _json({"models": [_running(engine) for engine in self._registry.running()]})
-
-
-def _running(engine: Engine) -> dict[str, Any]:
-    """One row of Ollama's `ps`. Engines stay until the server ends, so they expire never."""
-    info = engine.info
-    return {
-        "name": engine.name,
-        "model": engine.name,
-        "size": info.weights_bytes,
-        "digest": hashlib.sha256(f"{engine.name}:{info.weights_bytes}".encode()).hexdigest(),
-        "details": {
-            "parent_model": "",
-            "format": "gguf",
-            "family": info.architecture,
-            "families": [info.architecture],
-            "parameter_size": _parameters(info.parameters),
-            "quantization_level": "unknown",
-        },
-        "expires_at": FOREVER,
-        "size_vram": 0,
-        "context_length": info.context_tokens,
-    }
-
-
-def _parameters(count: int) -> str:
-    """134515008 -> `134.52M`, 7615616512 -> `7.6B`."""
-    if count >= 1e9:
-        return f"{count / 1e9:.1f}B"
-    return f"{count / 1e6:.2f}M" if count >= 1e6 else f"{count / 1e3:.0f}K"
+        return _json({"version": self._options.ollama_version})
 
 
 def _json(fields: dict[str, Any], status: int = 200) -> Response:

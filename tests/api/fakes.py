@@ -22,7 +22,10 @@ from fox.generation import (
     TokenLogprob,
     Usage,
 )
-from fox.registry import ModelEntry
+from fox.registry import ModelEntry, Terms
+from fox.registry.recipe import Recipe
+
+NO_TERMS = Terms()
 
 TEMPLATE = (
     "{% if tools %}{{ tools | tojson }}\n{% endif %}"
@@ -179,8 +182,13 @@ class FakeCatalog:
     def __init__(self, names: Sequence[str]) -> None:
         self._entries = [ModelEntry(name, "echo", None, 5, 1_700_000_000.9) for name in names]
 
+    store = None
+
     def entries(self) -> list[ModelEntry]:
         return self._entries
+
+    def exact(self, name: str) -> ModelEntry | None:
+        return next((entry for entry in self._entries if entry.name == name), None)
 
     def find(self, name: str) -> ModelEntry:
         for entry in self._entries:
@@ -201,10 +209,15 @@ class FakeRegistry:
         self.asked = asyncio.Event()
         self.abandoned = asyncio.Event()
         self.leases = 0
+        self.terms: list[Terms] = []
+        self.recipes: dict[str, Recipe] = {}
+        self.unloaded: list[str] = []
+        self.loads: dict[tuple[str, str], int] = {}
 
     @asynccontextmanager
-    async def lease(self, name: str) -> AsyncIterator[FakeEngine]:
+    async def lease(self, name: str, terms: Terms = NO_TERMS) -> AsyncIterator[FakeEngine]:
         engine = self.engines[self.catalog.find(name).name]
+        self.terms.append(terms)
         self.asked.set()
         try:
             await self.loaded.wait()
@@ -218,6 +231,19 @@ class FakeRegistry:
             yield engine
         finally:
             self.leases -= 1
+
+    def recipe(self, engine: FakeEngine) -> Recipe:
+        return self.recipes.get(engine.name, Recipe())
+
+    def residents(self) -> list[Any]:
+        return []
+
+    async def unload(self, name: str) -> bool:
+        self.unloaded.append(name)
+        return name in self.engines
+
+    def forget(self, name: str) -> None:
+        self.unloaded.append(name)
 
     def running(self) -> list[FakeEngine]:
         return [engine for engine in self.engines.values() if engine.alive]

@@ -283,7 +283,7 @@ async def test_a_template_is_compiled_once_an_engine(
 
     compiled = []
     plain = templates.ChatModel
-    monkeypatch.setattr(templates, "ChatModel", lambda *a: compiled.append(a) or plain(*a))
+    monkeypatch.setattr(templates, "ChatModel", lambda *a, **k: compiled.append(a) or plain(*a, **k))
     await ask(client)
     await ask(client)
     assert len(compiled) == 1

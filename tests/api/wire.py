@@ -79,7 +79,7 @@ class Visitor:
     async def ask(cls, port: int, path: str = CHAT, **fields: Any) -> Visitor:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         body = json.dumps(HELLO | fields)
-        head = f"POST {path} HTTP/1.1\r\nHost: fox\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
         writer.write((head + body).encode())
         return cls(reader, writer)
 

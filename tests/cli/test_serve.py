@@ -88,7 +88,7 @@ def test_a_second_signal_ends_it_at_once(second: signal.Signals) -> None:
 def test_a_client_that_does_not_read_does_not_hold_the_server_up() -> None:
     prompt = " ".join(f"{i}".zfill(2000) for i in range(2000))
     body = json.dumps({"model": "echo", "stream": True, "messages": [{"role": "user", "content": prompt}]})
-    head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: fox\r\nContent-Length: {len(body)}\r\n"
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
     with fox(*SERVE, "--drain-secs", "0.1") as server, socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         host, port = server.url.removeprefix("http://").split(":")

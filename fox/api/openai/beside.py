@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from fox.api.answer import Answer
+from fox.api.door import Door, priority
 from fox.api.errand import Errand, only_model
-from fox.api.openai.door import Door, priority
 from fox.api.openai.infill import InfillQuestion, InfillRequest
 from fox.api.openai.parse import parse, read
 from fox.api.openai.schema import ChatRequest

@@ -9,8 +9,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from starlette.responses import Response
 
+from fox.api.json_text import json_response
 from fox.api.openai.inputs import Inputs, each
-from fox.api.openai.shapes import ModelName, Shape, json_response
+from fox.api.openai.shapes import ModelName, Shape
 from fox.engine import Engine, Vectors
 
 ROW_BYTES = 4

@@ -10,12 +10,14 @@ from msgspec.structs import replace
 from pydantic import Field
 from starlette.responses import Response
 
+from fox.api.answer import Listener
 from fox.api.failures import Refusal, openai_response
+from fox.api.gap import gap
+from fox.api.json_text import json_response
 from fox.api.openai.events import EVENT_STREAM, PING, broken, event
 from fox.api.openai.forms import form
 from fox.api.openai.sampling import generation
-from fox.api.openai.shapes import ModelName, Shape, json_response
-from fox.api.openai.text_question import gap
+from fox.api.openai.shapes import ModelName, Shape
 from fox.api.openai.usage import Stopwatch
 from fox.api.openai.wishes import Wishes
 from fox.engine import Engine
@@ -52,6 +54,7 @@ class InfillQuestion:
     def __init__(self, asked: InfillRequest, model: str, priority: int) -> None:
         self.model = model
         self.stream = bool(asked.stream)
+        self.terms = asked.terms
         self._asked = asked
         self._priority = priority
         self._form = form(asked)
@@ -77,7 +80,7 @@ class InfillQuestion:
         return broken(told)
 
 
-class InfillVoice:
+class InfillVoice(Listener):
     """llama.cpp's own words. A stream's last event tells what the answer cost, and nothing follows it."""
 
     headers = EVENT_STREAM
@@ -95,10 +98,10 @@ class InfillVoice:
     def finished(self, finish: Finish, choice: int) -> bytes:
         return event(self._last("", finish))
 
-    def ending(self, finishes: Sequence[Finish]) -> bytes:
+    async def ending(self, finishes: Sequence[Finish]) -> bytes:
         return b""
 
-    def whole(self, said: Sequence[Sequence[Delta]], finishes: Sequence[Finish]) -> Response:
+    async def whole(self, said: Sequence[Sequence[Delta]], finishes: Sequence[Finish]) -> Response:
         for came in said[0]:
             self._watch.heard(came.tokens)
         return json_response(self._last("".join(came.text for came in said[0]), finishes[0]))

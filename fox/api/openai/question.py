@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import uuid
 
 from msgspec.structs import replace
 from starlette.responses import Response
 
+from fox.api.door import MIDDLE_PRIORITY
+from fox.api.dressing import dressed
 from fox.api.failures import Refusal, openai_response, renamed
 from fox.api.openai.events import broken
 from fox.api.openai.render import ChatVoice
-from fox.api.openai.sampling import MIDDLE_PRIORITY, generation, siblings
+from fox.api.openai.sampling import generation, siblings
 from fox.api.openai.schema import ChatRequest, Content
 from fox.api.openai.turn import ask
 from fox.api.options import ApiOptions
@@ -30,14 +33,19 @@ class ChatQuestion:
         self.model = asked.model
         self.stream = bool(asked.stream)
         self._asked = asked
-        self._ask = ask(asked, options.system_prompt, separate=options.reasoning_format != "none")
+        self.terms = asked.terms
+        self._ask = ask(asked, separate=options.reasoning_format != "none")
+        self._system_prompt = options.system_prompt
         self._templates = templates
         self._priority = priority
         self._turn: Turn
 
     async def requests(self, engine: Engine) -> list[GenerationRequest]:
         """One generation a choice; the engine computes their prompt once. Each has a seed of its own."""
-        asked, turn = self._asked, self._templates.of(engine).prepare(self._ask)
+        recipe = self._templates.recipe(engine)
+        messages = dressed(self._ask.messages, recipe, self._system_prompt)
+        turn = self._templates.of(engine).prepare(dataclasses.replace(self._ask, messages=messages))
+        asked = self._asked.over(recipe.parameters)
         self._turn = turn
         id_ = f"chatcmpl-{uuid.uuid4().hex}"
         first = replace(

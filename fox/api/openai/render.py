@@ -12,8 +12,10 @@ from typing import Any
 import orjson
 from starlette.responses import Response
 
+from fox.api.answer import Listener
+from fox.api.json_text import one_line
 from fox.api.openai.choice import Choice, delta, logprobs
-from fox.api.openai.events import DONE, EVENT_STREAM, PING, event, one_line
+from fox.api.openai.events import DONE, EVENT_STREAM, PING, event
 from fox.api.openai.usage import Stopwatch, fingerprint, usage_fields
 from fox.chat import Content, Piece
 from fox.chat.reading import Reader
@@ -21,7 +23,7 @@ from fox.engine import Engine
 from fox.generation import Delta, Finish, Progress
 
 
-class ChatVoice:
+class ChatVoice(Listener):
     """One answer of one engine, with a reader for each of its choices. All its chunks have the same id, time and
     fingerprint."""
 
@@ -71,12 +73,12 @@ class ChatVoice:
         rest = b"".join([self._told(piece, choice) for piece in ended.end(finish)])
         return rest + self._chunk({}, ended.reason(finish), choice, **self._timings(finish))
 
-    def ending(self, finishes: Sequence[Finish]) -> bytes:
+    async def ending(self, finishes: Sequence[Finish]) -> bytes:
         if not self._include_usage:
             return DONE
         return self._event({"choices": [], "usage": self._usage(finishes)}) + DONE
 
-    def whole(self, said: Sequence[Sequence[Delta]], finishes: Sequence[Finish]) -> Response:
+    async def whole(self, said: Sequence[Sequence[Delta]], finishes: Sequence[Finish]) -> Response:
         for choice, deltas, finish in zip(self._choices, said, finishes, strict=True):
             for came in deltas:
                 choice.hear(came)

@@ -13,7 +13,8 @@ from typing import Annotated, Any
 from pydantic import Field, StringConstraints
 from starlette.responses import Response
 
-from fox.api.openai.shapes import Mapped, ModelName, ObjectOrOne, One, Shape, json_response
+from fox.api.json_text import json_response
+from fox.api.openai.shapes import Mapped, ModelName, ObjectOrOne, One, Shape
 from fox.engine import Engine
 
 MOST_DOCUMENTS = 2048

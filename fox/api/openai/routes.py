@@ -9,14 +9,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from fox.api.answer import Answer
+from fox.api.door import Door, priority
 from fox.api.errand import Errand
-from fox.api.openai.door import Door, priority
+from fox.api.json_text import json_response
 from fox.api.openai.embeddings import EmbeddingRequest, embed
 from fox.api.openai.parse import parse, read
 from fox.api.openai.question import ChatQuestion
 from fox.api.openai.rerank import RerankRequest, rerank
 from fox.api.openai.schema import ChatRequest
-from fox.api.openai.shapes import json_response
 from fox.api.openai.text_question import TextQuestion
 from fox.api.openai.text_schema import CompletionRequest
 from fox.api.operation import Operation
@@ -50,7 +50,7 @@ class OpenAI:
     async def complete(self, request: Request) -> Answer:
         with self._door.opens():
             asked = parse(CompletionRequest, await self._door.body(request))
-            question = TextQuestion(asked, priority(request))
+            question = TextQuestion(asked, priority(request), self._door.templates)
         return self._door.answer(question)
 
     async def embeddings(self, request: Request) -> Errand:

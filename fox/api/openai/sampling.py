@@ -11,7 +11,6 @@ from fox.api.openai.wishes import Wishes
 from fox.generation import GenerationRequest, PromptPart, Sampling
 
 SEED_MASK = 0xFFFFFFFF
-MIDDLE_PRIORITY = 128
 # fields that Sampling names as the request does
 SAME = (
     *("temperature", "top_p", "min_p", "typical_p", "top_n_sigma", "presence_penalty", "frequency_penalty"),

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from typing import Annotated, Any
 
-import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag
 from pydantic_core import PydanticCustomError
-from starlette.responses import Response
 
 STOPS, STOP_CHARS, TOKEN_ID_DIGITS = 16, 1024, 10
 UNLIMITED = -1  # what clients of llama.cpp send as `max_tokens`
@@ -68,17 +64,3 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 Schema = dict[str, Any]
 SchemaOrText = Annotated[Annotated[str, One] | Annotated[Schema, Mapped], ObjectOrOne]
 SecondsOrText = Annotated[Annotated[str, Texts] | Annotated[float, Numbers], TextOrNumber]
-
-
-def written(value: Any) -> bytes:
-    """As JSON. orjson knows no integers above 64 bits, which clients may have sent to be told again."""
-    try:
-        return orjson.dumps(value)
-    except TypeError:
-        return json.dumps(value, ensure_ascii=False).encode()
-
-
-def json_response(
-    fields: Mapping[str, Any] | list[Any], headers: Mapping[str, str] | None = None
-) -> Response:
-    return Response(written(fields), headers=headers, media_type="application/json")

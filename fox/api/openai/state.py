@@ -8,7 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from fox import __version__
-from fox.api.openai.shapes import json_response
+from fox.api.json_text import json_response
 from fox.engine import Engine
 from fox.errors import RequestNotFound
 from fox.generation import Sampling

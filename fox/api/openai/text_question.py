@@ -8,33 +8,37 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from fox.api.failures import Refusal, openai_response, renamed
+from fox.api.gap import gap
 from fox.api.openai.events import broken
 from fox.api.openai.forms import form
 from fox.api.openai.inputs import each
 from fox.api.openai.sampling import generation, siblings
 from fox.api.openai.text_render import TextVoice
 from fox.api.openai.text_schema import CompletionRequest, check
+from fox.api.templates import Templates
 from fox.engine import Engine
-from fox.errors import InvalidRequest
 from fox.generation import GenerationRequest, PromptPart
 
 
 class TextQuestion:
     """The dialect's side of one Answer."""
 
-    def __init__(self, asked: CompletionRequest, priority: int) -> None:
+    def __init__(self, asked: CompletionRequest, priority: int, templates: Templates) -> None:
         check(asked)
         self.model = asked.model
         self.stream = bool(asked.stream)
+        self.terms = asked.terms
         self._asked = asked
         self._priority = priority
+        self._templates = templates
         self._form = form(asked)
         self._prompts = each(asked.prompt)
         self._echoes: list[str] = []
 
     async def requests(self, engine: Engine) -> list[GenerationRequest]:
         """All answers to the first prompt, then those to the second."""
-        asked, id_ = self._asked, f"cmpl-{uuid.uuid4().hex}"
+        asked = self._asked.over(self._templates.recipe(engine).parameters)
+        id_ = f"cmpl-{uuid.uuid4().hex}"
         first = generation(asked, id_, (), engine.info.context_tokens, self._priority)
         compared = asked.made > asked.wanted
         first = replace(
@@ -70,12 +74,3 @@ class TextQuestion:
         if isinstance(prompt, str):
             return prompt
         return b"".join((await engine.detokenize(prompt)).pieces).decode(errors="replace")
-
-
-def gap(engine: Engine, before: str, behind: str, param: str) -> tuple[PromptPart, ...]:
-    """The prompt for what stands between two texts. Raises InvalidRequest where the model was not trained for that."""
-    if engine.info.fim is None:
-        raise InvalidRequest(f"`{param}`: the vocabulary of `{engine.name}` cannot mark a gap", param)
-    prefix, suffix, middle = engine.info.fim
-    texts = ((prefix, True), (before, False), (suffix, True), (behind, False), (middle, True))
-    return tuple(PromptPart(text, special) for text, special in texts)

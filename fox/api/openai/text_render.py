@@ -9,16 +9,17 @@ from typing import Any
 
 from starlette.responses import Response
 
+from fox.api.answer import Listener
+from fox.api.json_text import json_response
 from fox.api.openai.choice import IMPOSSIBLE
 from fox.api.openai.events import DONE, EVENT_STREAM, PING, event
-from fox.api.openai.shapes import json_response
 from fox.api.openai.text_schema import CompletionRequest
 from fox.api.openai.usage import Stopwatch, fingerprint, usage_fields
 from fox.engine import Engine
 from fox.generation import Delta, Finish, TokenLogprob
 
 
-class TextVoice:
+class TextVoice(Listener):
     """Answers to prompts, of each the best of those that were made. `echoes`: what comes before each prompt's
     answers. All chunks have the same id, time and fingerprint."""
 
@@ -59,12 +60,12 @@ class TextVoice:
     def finished(self, finish: Finish, choice: int) -> bytes:
         return self._chunk("", finish.reason, choice, **self._timings(finish))
 
-    def ending(self, finishes: Sequence[Finish]) -> bytes:
+    async def ending(self, finishes: Sequence[Finish]) -> bytes:
         if not self._include_usage:
             return DONE
         return event({**self._fields, "choices": [], "usage": self._usage(finishes)}) + DONE
 
-    def whole(self, said: Sequence[Sequence[Delta]], finishes: Sequence[Finish]) -> Response:
+    async def whole(self, said: Sequence[Sequence[Delta]], finishes: Sequence[Finish]) -> Response:
         choices: list[dict[str, Any]] = []
         for at, echo in enumerate(self._echoes):
             group = range(at * self._made, (at + 1) * self._made)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from starlette.responses import Response
 
+from fox.api.dressing import dressed
+from fox.api.json_text import json_response
 from fox.api.openai.schema import ChatRequest
-from fox.api.openai.shapes import ModelName, Shape, TokenIds, json_response
+from fox.api.openai.shapes import ModelName, Shape, TokenIds
 from fox.api.openai.turn import ask
 from fox.api.templates import Templates
 from fox.chat import ChatModel
@@ -76,7 +79,9 @@ def conversation(
 ) -> tuple[PromptPart, ...]:
     """The prompt that a chat of this request would have."""
     chat: ChatModel = templates.of(engine)
-    return chat.prepare(ask(asked, system_prompt, separate=True)).prompt
+    turn = ask(asked, separate=True)
+    messages = dressed(turn.messages, templates.recipe(engine), system_prompt)
+    return chat.prepare(replace(turn, messages=messages)).prompt
 
 
 def template_response(prompt: tuple[PromptPart, ...]) -> Response:

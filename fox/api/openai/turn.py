@@ -22,12 +22,12 @@ EFFORTS = {
 }  # as the templates call the others
 
 
-def ask(asked: ChatRequest, system_prompt: str, *, separate: bool) -> Ask:
+def ask(asked: ChatRequest, *, separate: bool) -> Ask:
     """Raises InvalidRequest where fields contradict each other."""
     level = _level(asked)
     choice, only = _choice(asked)
     return Ask(
-        messages=messages(asked.messages, system_prompt),
+        messages=[_turn(message) for message in asked.messages],
         tools=[tool.model_dump(exclude_none=True) for tool in asked.tools or ()],
         choice=choice,
         only=only,
@@ -46,13 +46,6 @@ def ask(asked: ChatRequest, system_prompt: str, *, separate: bool) -> Ask:
 
 def _budget(tokens: int | None) -> int | None:
     return None if tokens is None or tokens == UNLIMITED else min(tokens, NO_BOUND)
-
-
-def messages(given: list[Message], system_prompt: str) -> list[dict[str, Any]]:
-    turns = [_turn(message) for message in given]
-    if system_prompt and all(turn["role"] != "system" for turn in turns):
-        turns.insert(0, {"role": "system", "content": system_prompt})
-    return turns
 
 
 def _turn(message: Message) -> dict[str, Any]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from fox.api.openai.shapes import (
     STOPS,
@@ -26,6 +27,8 @@ from fox.api.openai.shapes import (
     TokenId,
     TokenIds,
 )
+from fox.registry import Terms
+from fox.registry.keep_alive import seconds
 
 MOST_CHOICES = 8
 MOST_ALTERNATIVES = 1000
@@ -96,6 +99,7 @@ class Options(Chances):
     """Ollama's `options`. What is set beside them in the request itself goes before them."""
 
     num_predict: int | None = None
+    num_ctx: int | None = None
 
 
 class Wishes(Chances):
@@ -144,6 +148,24 @@ class Wishes(Chances):
     def includes_usage(self) -> bool:
         """A stream ends with what it cost."""
         return bool(self.stream_options and self.stream_options.include_usage)
+
+    @property
+    def terms(self) -> Terms:
+        """Raises InvalidRequest where `keep_alive` makes no sense."""
+        context = self.options.num_ctx if self.options else None
+        return Terms(seconds(self.keep_alive), context)
+
+    def over(self, parameters: Mapping[str, Any]) -> Self:
+        """The same over a model's own parameters. Those that make no sense are passed over, all of them."""
+        fields = {name: value for name, value in parameters.items() if name in Options.model_fields}
+        if not fields:
+            return self
+        given = self.options.model_dump(exclude_none=True) if self.options else {}
+        try:
+            options = Options.model_validate({**fields, **given}, strict=False)
+        except ValidationError:
+            return self
+        return self.model_copy(update={"options": options})
 
     def wish(self, name: str) -> Any:
         """The value of a field of Chances: the request's own, else that of its options."""

@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import TypeAdapter
 from starlette.responses import Response
 
+from fox.api.door import Door
 from fox.api.failures import Refusal, openai_response, renamed
-from fox.api.openai.door import Door
 from fox.api.openai.parse import parse_fields
 from fox.api.openai.question import ChatQuestion
 from fox.api.openai.responses.chat import NAMES, chat_body, renaming
@@ -47,6 +47,7 @@ class ResponsesQuestion:
         with renaming():
             chat = parse_fields(ChatRequest, chat_body(asked, [*past, *new]))
             self._chat = ChatQuestion(chat, door.templates, door.options, priority)
+        self.terms = self._chat.terms
         self._voice: ResponsesVoice
 
     async def requests(self, engine: Engine) -> list[GenerationRequest]:

@@ -7,12 +7,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from fox.api.answer import Answer
-from fox.api.openai.door import Door, priority
+from fox.api.door import Door, priority
+from fox.api.json_text import json_response
 from fox.api.openai.parse import parse
 from fox.api.openai.responses.question import ResponsesQuestion
 from fox.api.openai.responses.schema import ResponsesRequest, check
 from fox.api.openai.responses.store import Kept, Store
-from fox.api.openai.shapes import json_response
 from fox.api.operation import Operation
 from fox.errors import RequestNotFound
 

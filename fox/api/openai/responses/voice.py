@@ -8,11 +8,12 @@ from typing import Any
 
 from starlette.responses import Response
 
+from fox.api.answer import Listener
 from fox.api.failures import Refusal, openai_error
+from fox.api.json_text import json_response, one_line
 from fox.api.openai.choice import Choice, logprobs
-from fox.api.openai.events import EVENT_STREAM, PING, one_line
+from fox.api.openai.events import EVENT_STREAM, PING
 from fox.api.openai.responses.output import Output
-from fox.api.openai.shapes import json_response
 from fox.api.openai.usage import usage_fields
 from fox.chat.reading import Reader
 from fox.generation import Delta, Finish
@@ -20,7 +21,7 @@ from fox.generation import Delta, Finish
 Keep = Callable[[dict[str, Any]], None]
 
 
-class ResponsesVoice:
+class ResponsesVoice(Listener):
     """One response, of which `fields` are known from the start. `keep` is told of it once it is whole. `headers` say
     what was not done as it was asked."""
 
@@ -54,11 +55,11 @@ class ResponsesVoice:
         rest = self._told(self._output.hear(self._choice.end(finish)))
         return rest + self._told(self._output.close(_status(finish)))
 
-    def ending(self, finishes: Sequence[Finish]) -> bytes:
+    async def ending(self, finishes: Sequence[Finish]) -> bytes:
         response = self._whole(finishes[0])
         return self._told([{"type": f"response.{response['status']}", "response": response}])
 
-    def whole(self, said: Sequence[Sequence[Delta]], finishes: Sequence[Finish]) -> Response:
+    async def whole(self, said: Sequence[Sequence[Delta]], finishes: Sequence[Finish]) -> Response:
         for came in said[0]:
             _drain(self._output.hear(self._choice.hear(came), _logprobs(came)))
         _drain(self._output.hear(self._choice.end(finishes[0])))

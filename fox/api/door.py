@@ -11,22 +11,22 @@ from starlette.responses import Response
 from fox.api import answer
 from fox.api.body import read_body
 from fox.api.errand import Errand
-from fox.api.openai.sampling import MIDDLE_PRIORITY
+from fox.api.failures import Refusal, openai_response
 from fox.api.options import ApiOptions
 from fox.api.templates import Templates
 from fox.engine import Engine
 from fox.errors import Draining, FoxError, InvalidRequest
 from fox.metrics import Metrics
-from fox.registry import Registry
+from fox.registry import Registry, Terms
 
-HIGHEST_PRIORITY, PRIORITY_DIGITS = 255, 3
+MIDDLE_PRIORITY, HIGHEST_PRIORITY, PRIORITY_DIGITS = 128, 255, 3
 
 
 class Door:
     def __init__(self, registry: Registry, metrics: Metrics, options: ApiOptions) -> None:
         self.registry = registry
         self.options = options
-        self.templates = Templates(options.tool_call_parser)
+        self.templates = Templates(registry, options)
         self._metrics = metrics
 
     @contextmanager
@@ -47,8 +47,16 @@ class Door:
     def answer(self, question: answer.Question) -> answer.Answer:
         return answer.Answer(question, self.registry, self._metrics, answer.PING_S)
 
-    def errand(self, model: str | None, work: Callable[[Engine], Awaitable[Response]]) -> Errand:
-        return Errand(model, work, self.registry, self._metrics)
+    def errand(
+        self,
+        model: str | None,
+        work: Callable[[Engine], Awaitable[Response]],
+        *,
+        terms: Terms = Terms(),  # noqa: B008 - it cannot change
+        refused: Callable[[Refusal], Response] = openai_response,
+    ) -> Errand:
+        """`refused`: how the dialect tells an error."""
+        return Errand(model, work, self.registry, self._metrics, terms, refused)
 
 
 def priority(request: Request) -> int:

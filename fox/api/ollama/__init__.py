@@ -1,0 +1,1 @@
+"""Ollama's dialect: NDJSON, durations in nanoseconds, errors as one text."""
