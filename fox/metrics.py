@@ -11,6 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+Loads = Callable[[], Mapping[tuple[str, str], int]]
 Status = Literal["stop", "length", "cancelled", "failed"]
 
 LATENCY_BUCKETS_S = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
@@ -70,13 +71,14 @@ class Meter:
 
 
 class Metrics:
-    """One registry, made once an app. `read` tells the state of every running engine.
+    """One registry, made once an app. `read` tells the state of every running engine, `loads` how often each model was
+    loaded, by its name and why.
 
     A request is counted once: in `requests` if an engine was asked for its answer (also one that a client gave up
     while a model was loading), in `rejected` if it was refused before that.
     """
 
-    def __init__(self, read: Callable[[], Iterable[Reading]]) -> None:
+    def __init__(self, read: Callable[[], Iterable[Reading]], loads: Loads = dict) -> None:
         self.registry = CollectorRegistry()
         self.requests = self._counter("requests", "requests, by how they ended", "model", "status")
         self._rejected = self._counter("requests_rejected", "requests refused, by why", "model", "reason")
@@ -87,7 +89,7 @@ class Metrics:
         self.ttft = self._seconds("ttft_seconds", "from a request to its first token", TTFT_BUCKETS_S)
         says = "from one piece of an answer's text to the next"
         self.inter_token = self._seconds("inter_token_seconds", says, INTER_TOKEN_BUCKETS_S)
-        self.registry.register(_Gauges(read))
+        self.registry.register(_Gauges(read, loads))
         self._meters: dict[str, Meter] = {}
 
     def meter(self, model: str) -> Meter:
@@ -110,8 +112,9 @@ class Metrics:
 class _Gauges(Collector):
     """What the engines say of themselves at the moment of the scrape."""
 
-    def __init__(self, read: Callable[[], Iterable[Reading]]) -> None:
+    def __init__(self, read: Callable[[], Iterable[Reading]], loads: Loads) -> None:
         self._read = read
+        self._loads = loads
 
     def collect(self) -> Iterator[Metric]:
         readings = list(self._read())
@@ -122,6 +125,10 @@ class _Gauges(Collector):
         yield _gauge(
             "kv_cache_usage_ratio", "part of the KV memory that running requests hold, 0 to 1", usage
         )
+        loads = CounterMetricFamily("ferrumox_model_loads", "loads, by why", labels=("model", "reason"))
+        for which, count in self._loads().items():
+            loads.add_metric(which, count)
+        yield loads
         for name, (says, labels) in ENGINE_GAUGES.items():
             yield _family(
                 GaugeMetricFamily, name, says, labels, [(r.model, r.gauges.get(name, {})) for r in readings]

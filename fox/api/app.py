@@ -33,7 +33,7 @@ def create_app(registry: Registry, options: ApiOptions) -> Starlette:
 
     No BaseHTTPMiddleware may come into its stack: answers would no longer learn that their client has left.
     """
-    metrics = Metrics(lambda: readings(registry))
+    metrics = Metrics(lambda: readings(registry), lambda: registry.loads)
     door = Door(registry, metrics, options)
     desk = Desk(registry)
     openai = (OpenAI(door), Responses(door), Beside(door))

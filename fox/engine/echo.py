@@ -63,7 +63,7 @@ class EchoModel:
             name=name,
             architecture="echo",
             context_tokens=context,
-            trained_context_tokens=context,
+            trained_context_tokens=max(context, CONTEXT_TOKENS),
             parallel=options.max_batch_size,
             vocab_tokens=1 << 30,
             parameters=0,

@@ -21,7 +21,7 @@ from fox.registry.resident import FOREVER, Resident, Terms
 log = logging.getLogger("fox.registry")
 
 NO_TERMS = Terms()
-UNTAKEN_S = 5.0  # a model that is loaded and then not taken stays at least so long
+UNTAKEN_S = 5.0  # so long a model is kept for whoever had it loaded
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class Registry:
         self.loads[entry.name, why] += 1
         took, context = time.perf_counter() - began, resident.engine.info.context_tokens
         log.info("model ready: %s, context %d, %.2f s", entry.name, context, took)
-        resident.start_clock(lambda: self._leave(resident), least_s=UNTAKEN_S)
+        asyncio.get_running_loop().call_later(UNTAKEN_S, self._release, resident)
         return resident
 
     def _asked(self, recipe: Recipe, context_tokens: int | None) -> int | None:
@@ -227,6 +227,12 @@ class Registry:
         else:
             resident.start_clock(lambda: self._leave(resident))
         self._freed.set()
+
+    def _release(self, resident: Resident) -> None:
+        """Whoever it was loaded for does not come any more."""
+        if resident.promised:
+            resident.promised = False
+            self._settle(resident)
 
     def _leave(self, resident: Resident) -> None:
         if resident.idle:

@@ -36,6 +36,8 @@ class Resident:
         self.recipe: Recipe = PLAIN
         self.asked_tokens = asked_tokens
         self.leases = 0
+        self.promised = True
+        """It was loaded for somebody who has not taken it yet."""
         self.retired = False
         self.used_at = time.time()
         self._default_s = self.keep_alive_s = keep_alive_s
@@ -43,7 +45,7 @@ class Resident:
 
     @property
     def idle(self) -> bool:
-        return self.leases == 0
+        return self.leases == 0 and not self.promised
 
     @property
     def expires_at(self) -> float:
@@ -53,6 +55,7 @@ class Resident:
     def take(self, keep_alive_s: float | None) -> None:
         """One more uses it. Whoever does not say otherwise leaves its time as it is, unless it was about to go."""
         self.leases += 1
+        self.promised = False
         if keep_alive_s is not None:
             self.keep_alive_s = keep_alive_s
         elif self.keep_alive_s == 0:
@@ -63,12 +66,11 @@ class Resident:
         self.leases -= 1
         self.used_at = time.time()
 
-    def start_clock(self, expired: Callable[[], None], least_s: float = 0.0) -> None:
+    def start_clock(self, expired: Callable[[], None]) -> None:
         """Nobody uses it from now on."""
         self._stop_clock()
         if self.keep_alive_s != FOREVER:
-            after_s = max(self.keep_alive_s, least_s)
-            self._timer = asyncio.get_running_loop().call_later(after_s, expired)
+            self._timer = asyncio.get_running_loop().call_later(self.keep_alive_s, expired)
 
     def retire(self) -> None:
         """It answers no new requests."""
