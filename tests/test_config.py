@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from pathlib import Path
 
 import pytest
@@ -191,3 +192,68 @@ def test_the_table_has_the_rooms_own_defaults() -> None:
 def test_a_server_option_has_a_field_and_a_field_has_a_row() -> None:
     fields = {field.name for field in dataclasses.fields(config.Settings)} - {"rooms"}
     assert fields == {row.name for row in OPTIONS if row.room == "server"}
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"OLLAMA_HOST": "0.0.0.0"}, {"host": "0.0.0.0", "port": 11434}),
+        ({"OLLAMA_HOST": "10.0.0.1:9000"}, {"host": "10.0.0.1", "port": 9000}),
+        ({"OLLAMA_HOST": ":9000"}, {"host": "127.0.0.1", "port": 9000}),
+        ({"OLLAMA_HOST": "http://box"}, {"host": "box", "port": 80}),
+        ({"OLLAMA_HOST": "https://box/path"}, {"host": "box", "port": 443}),
+        ({"OLLAMA_HOST": "[::1]:9000"}, {"host": "::1", "port": 9000}),
+        ({"OLLAMA_HOST": "::1"}, {"host": "::1", "port": 11434}),
+        ({"OLLAMA_HOST": "box:99999"}, {"host": "box", "port": 11434}),
+        ({"OLLAMA_HOST": " 'box:1' "}, {"host": "box", "port": 1}),
+        ({"OLLAMA_HOST": "box:1", "FOX_HOST": "other", "FOX_PORT": "2"}, {"host": "other", "port": 2}),
+        ({"OLLAMA_MODELS": "/srv/models"}, {"models_dir": Path("/srv/models")}),
+        ({"OLLAMA_KEEP_ALIVE": "10m"}, {"keep_alive_secs": 600.0}),
+        ({"OLLAMA_KEEP_ALIVE": "-1"}, {"keep_alive_secs": math.inf}),
+        ({"OLLAMA_KEEP_ALIVE": "0"}, {"keep_alive_secs": 0.0}),
+        ({"FOX_KEEP_ALIVE_SECS": "0"}, {"keep_alive_secs": math.inf}),
+        ({"OLLAMA_NUM_PARALLEL": "4"}, {"max_batch_size": 4}),
+        ({"OLLAMA_NUM_PARALLEL": "0"}, {"max_batch_size": 32}),
+        ({"OLLAMA_MAX_LOADED_MODELS": "3"}, {"max_models": 3}),
+        ({"OLLAMA_MAX_QUEUE": "7"}, {"max_queue_depth": 7}),
+        ({"OLLAMA_ORIGINS": "https://a,app://*"}, {"cors_origins": "https://a,app://*"}),
+        ({"OLLAMA_CONTEXT_LENGTH": "8192"}, {"context_len": 8192}),
+        ({"OLLAMA_CONTEXT_LENGTH": "0"}, {"context_len": None}),
+        ({"OLLAMA_KV_CACHE_TYPE": "q8_0"}, {"type_kv": "q8_0"}),
+        ({"OLLAMA_FLASH_ATTENTION": "1"}, {"flash_attn": "on"}),
+        ({"OLLAMA_FLASH_ATTENTION": "false"}, {"flash_attn": "auto"}),
+        ({"OLLAMA_DEBUG": "2"}, {"log_level": "debug"}),
+        ({"OLLAMA_GO_TEMPLATE": "0"}, {"go_template": "off"}),
+        ({"OLLAMA_MODELS": "", "OLLAMA_HOST": "  "}, {"host": "127.0.0.1", "port": 8080}),
+    ],
+)
+def test_ollamas_variables_count_below_foxs_own(
+    variables: dict[str, str], expected: dict[str, object]
+) -> None:
+    settings = load({}, variables)
+    found = {**vars(settings), **{k: v for room in settings.rooms.values() for k, v in room.items()}}
+    assert {name: found[name] for name in expected} == expected
+
+
+def test_ollamas_variables_beat_the_file(tmp_path: Path) -> None:
+    env = config_file(tmp_path, "port = 1001\nmax_models = 9")
+    assert load({}, env | {"OLLAMA_HOST": "box:1"}).port == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("OLLAMA_NUM_PARALLEL", "many"), ("OLLAMA_KEEP_ALIVE", "a while")]
+)
+def test_nonsense_in_ollamas_variables_is_told_by_their_name(name: str, text: str) -> None:
+    with pytest.raises(ConfigError, match=f"`{name}` cannot be `{text}`"):
+        load({}, {name: text})
+
+
+def test_in_ollamas_place_its_port_and_folder_are_the_defaults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    settings = load({"ollama": True}, {})
+    assert (settings.port, settings.models_dir) == (11434, tmp_path / ".ollama/models")
+    settings = load({"ollama": True, "port": "1"}, {"OLLAMA_MODELS": "/x", "OLLAMA_HOST": "0.0.0.0"})
+    assert (settings.host, settings.port, settings.models_dir) == ("0.0.0.0", 1, Path("/x"))
+    assert load({"ollama": True, "port": "8080"}, {}).port == 8080

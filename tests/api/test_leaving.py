@@ -88,7 +88,9 @@ async def test_a_client_that_leaves_in_the_middle_of_its_body_disturbs_nothing(
     caplog.set_level("INFO", "fox.api")
     async with serving(app) as port:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{")
+        writer.write(
+            b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{"
+        )
         await writer.drain()
         async with asking(port) as client:
             assert (await client.get("/health")).status_code == 200

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fox.chat import ChatModel
-from fox.errors import FoxError
+from fox.errors import FoxError, ModelLoadFailed
 from fox.generation import ModelInfo
 from fox.registry import ModelEntry
 from fox.registry.gguf import GGUFError, Header, read_header
@@ -27,6 +27,7 @@ ENCODERS = (
     "neo-bert",
     "eurobert",
 )
+UNPOOLED = (None, -1, 0xFFFFFFFF)  # llama.cpp's own writer spells "unspecified" out
 NO_HEADER = Header({}, ())
 
 
@@ -95,8 +96,8 @@ def _read(entry: ModelEntry) -> Facts:
         return Facts(entry, digest=digest, problem=problem)
     try:
         recipe, problem = recipe_of(entry), ""
-    except FoxError as error:
-        recipe, problem = PLAIN, str(error)
+    except ModelLoadFailed as error:
+        recipe, problem = PLAIN, str(error.args[1])
     try:
         header = read_header(entry.path)
     except (GGUFError, OSError) as error:
@@ -105,7 +106,7 @@ def _read(entry: ModelEntry) -> Facts:
 
 
 def _capabilities(header: Header, recipe: Recipe) -> tuple[str, ...]:
-    if header.of_architecture("pooling_type") is not None or header.architecture in ENCODERS:
+    if header.of_architecture("pooling_type") not in UNPOOLED or header.architecture in ENCODERS:
         return ("embedding",)
     talks = _talks(header, recipe)
     go = talks.go if talks else None

@@ -20,6 +20,7 @@ GO_TYPES = {
     "float_type": "float64",
     "dict_type": "map[string]interface {}",
     "list_type": "[]string",
+    "model_type": "struct",
 }
 
 
@@ -79,8 +80,8 @@ def _refusal(shape: type[GoShape], error: ErrorDetails) -> InvalidRequest:
     """`json: cannot unmarshal string into Go struct field ChatRequest.messages of type []api.Message`."""
     path = ".".join(str(part) for part in error["loc"] if isinstance(part, str))
     kind = KINDS.get(type(error["input"]), "value")
-    go_type = shape.go_types.get(path) or GO_TYPES.get(error["type"])
-    if go_type is None:
+    if error["type"] not in GO_TYPES:
         return InvalidRequest(f"`{path}`: {error['msg'][:1].lower()}{error['msg'][1:]}", path or None)
+    go_type = shape.go_types.get(path) or GO_TYPES[error["type"]]
     where = f"Go struct field {shape.__name__}.{path} of type {go_type}"
     return InvalidRequest(f"json: cannot unmarshal {kind} into {where}", path or None)
