@@ -13,10 +13,15 @@ from fox import __version__
 COMMANDS = {
     "serve": ("fox.cli.serve", "Answer requests over HTTP."),
     "run": ("fox.cli.run", "Ask a model, or chat with it, in this terminal."),
-    "list": ("fox.cli.list_", "List the models on this machine."),
-    "show": ("fox.cli.show", "Show what a model is, from its header alone."),
+    "create": ("fox.cli.create", "Make a model from a Modelfile."),
+    "show": ("fox.cli.show", "Show what a model is, without loading it."),
+    "list": ("fox.cli.list_", "List the models on this machine, or on the server."),
     "ps": ("fox.cli.ps", "List the models a running server holds."),
+    "stop": ("fox.cli.stop", "Take a model out of a running server's memory."),
+    "cp": ("fox.cli.cp", "Give a model another name."),
+    "rm": ("fox.cli.rm", "Delete models."),
 }
+ALIASES = {"ls": "list"}
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -28,6 +33,7 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        cmd_name = ALIASES.get(cmd_name, cmd_name)
         if cmd_name not in COMMANDS:
             return None
         return cast(click.Command, importlib.import_module(COMMANDS[cmd_name][0]).command)
@@ -35,7 +41,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if not args[0].startswith("-") and args[0] not in COMMANDS:
+        if not args[0].startswith("-") and args[0] not in (*COMMANDS, *ALIASES):
             raise _no_such_command(args[0])
         return super().resolve_command(ctx, args)
 

@@ -6,34 +6,58 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 
-MARK = "> "
+MARK, MORE_MARK = "> ", "... "
 
-ReadLine = Callable[[], str]
+Ask = Callable[[str], str]
 
 
-def line_reader() -> ReadLine:
-    """A function that asks for one line and remembers it for the arrow keys.
+class LineReader:
+    """Asks for one line, and remembers it for the arrow keys while `remembers` is set.
 
-    It raises EOFError at Ctrl-D and KeyboardInterrupt at Ctrl-C.
+    Calling it raises EOFError at Ctrl-D and KeyboardInterrupt at Ctrl-C.
     """
-    if sys.stdin.isatty() and sys.stdout.isatty():
-        with suppress(ImportError):
-            return _rich_reader()
-        with suppress(ImportError):
-            import readline  # noqa: F401 - gives `input` its line editing and history
-    return _plain_read
+
+    def __init__(self) -> None:
+        self.remembers = True
+        self._ask = self._best()
+
+    def __call__(self, mark: str = MARK) -> str:
+        return self._ask(mark)
+
+    def _best(self) -> Ask:
+        if sys.stdin.isatty() and sys.stdout.isatty():
+            with suppress(ImportError):
+                return self._rich()
+            with suppress(ImportError):
+                return self._readline()
+        return _plain
+
+    def _rich(self) -> Ask:
+        from prompt_toolkit import PromptSession
+        from prompt_toolkit.history import InMemoryHistory
+
+        reader = self
+
+        class History(InMemoryHistory):  # type: ignore[misc]
+            def append_string(self, string: str) -> None:
+                if reader.remembers:
+                    super().append_string(string)
+
+        session: PromptSession[str] = PromptSession(history=History())
+        return lambda mark: str(session.prompt(mark))
+
+    def _readline(self) -> Ask:
+        import readline
+
+        def ask(mark: str) -> str:
+            readline.set_auto_history(self.remembers)
+            return input(mark)
+
+        return ask
 
 
-def _rich_reader() -> ReadLine:
-    from prompt_toolkit import PromptSession
-    from prompt_toolkit.history import InMemoryHistory
-
-    session: PromptSession[str] = PromptSession(history=InMemoryHistory())
-    return lambda: session.prompt(MARK)
-
-
-def _plain_read() -> str:
+def _plain(mark: str) -> str:
     if sys.stdout.isatty():
-        return input(MARK)
-    print(MARK, end="", file=sys.stderr, flush=True)  # noqa: T201 - stdout is for the answers
+        return input(mark)
+    print(mark, end="", file=sys.stderr, flush=True)  # noqa: T201 - stdout is for the answers
     return input()

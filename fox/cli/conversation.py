@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from fox.chat import FALLBACK_TEMPLATE, ChatTemplate
 from fox.engine import Engine, Generation
@@ -31,6 +33,51 @@ class Speed:
             f"prompt {self.prompt_tokens} tokens, answer {self.answer_tokens} tokens, {rate:.1f} tokens/s, "
             f"first token {self.first_token_s:.2f} s, load {self.load_s:.2f} s"
         )
+
+
+class Talk(Protocol):
+    """A conversation as a terminal drives it."""
+
+    verbose: bool
+    """Tell after each answer what it took."""
+    help: str
+    """Its own commands, a line each."""
+
+    def load(self) -> None:
+        """Have the model ready. Raises FoxError, Refusal."""
+
+    def ask(self, text: str, show: Callable[[str], None]) -> object:
+        """Say `text`, and pass the answer's pieces to `show`. What it took, as text. Raises FoxError, Refusal;
+        KeyboardInterrupt at Ctrl-C, with the answer stopped."""
+
+    def clear(self) -> None: ...
+
+    def command(self, words: list[str], rest: str) -> bool:
+        """Obey one of its own commands: its words, and what follows the first two as it was typed. False: it has no
+        such command. Raises FoxError, Refusal."""
+
+
+class Local:
+    """A Conversation with an engine of this process. Its loop runs only while an answer comes."""
+
+    help = ""
+
+    def __init__(self, runner: asyncio.Runner, conversation: Conversation, *, verbose: bool) -> None:
+        self.verbose = verbose
+        self._runner = runner
+        self._conversation = conversation
+
+    def load(self) -> None:
+        self._runner.run(self._conversation.load())
+
+    def ask(self, text: str, show: Callable[[str], None]) -> Speed:
+        return self._runner.run(self._conversation.ask(text, show))
+
+    def clear(self) -> None:
+        self._conversation.clear()
+
+    def command(self, words: list[str], rest: str) -> bool:
+        return False
 
 
 @dataclass

@@ -2,65 +2,67 @@
 
 from __future__ import annotations
 
-import http.client
 import json
-import urllib.error
-import urllib.request
-from datetime import UTC, datetime
-from typing import Any
+import time
 
 import click
 
-from fox import config
 from fox.cli import table
-from fox.cli.refusal import Refusal
+from fox.cli.client import Client, Fields, server
 
-PATIENCE_S = 5.0
-FOREVER_DAYS = 20 * 365  # how far ahead the dialect puts an expiry that never comes
-EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where a server listens, not where one calls it
-START = "`fox serve` starts one; `--url` or FOX_HOST says where it is"
+HEAD = ("NAME", "ID", "SIZE", "PROCESSOR", "CONTEXT", "UNTIL")
 
 
 @click.command("ps")
+@click.argument("prefix", default="")
 @click.option("--url", metavar="URL", help="Server to ask [default: FOX_HOST, or http://127.0.0.1:8080].")
-def command(url: str | None) -> None:
-    """List the models a running server holds."""
-    models = _running(url or _default_url())
-    table.show([("NAME", "SIZE", "CONTEXT", "UNTIL"), *(_row(model) for model in models)])
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, as `/api/ps` answers.")
+def command(prefix: str, url: str | None, as_json: bool) -> None:
+    """List the models a running server holds.
+
+    PREFIX: only those whose names begin with it.
+    """
+    models = [one for one in _running(server(url)) if str(one["name"]).startswith(prefix)]
+    if as_json:
+        click.echo(json.dumps({"models": models}, indent=2, ensure_ascii=False))
+        return
+    table.show([HEAD, *map(_row, models)])
 
 
-def _default_url() -> str:
-    settings = config.load({})
-    host = EVERYWHERE.get(settings.host, settings.host)
-    port = config.DEFAULT_PORT if settings.port == "auto" else settings.port
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+def _running(client: Client) -> list[Fields]:
+    models = client.get("/api/ps").get("models")
+    if not isinstance(models, list) or not all(isinstance(one, dict) and "name" in one for one in models):
+        raise client.strange()
+    return models
 
 
-def _running(base: str) -> list[dict[str, Any]]:
-    base = base if "://" in base else f"http://{base}"
-    if not base.startswith(("http://", "https://")):
-        raise Refusal(f"`{base}` is no http address", "a server's address reads `http://127.0.0.1:8080`")
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy does not see this machine
-    try:
-        with direct.open(f"{base.rstrip('/')}/api/ps", timeout=PATIENCE_S) as answer:
-            return list(json.load(answer)["models"])
-    except (ValueError, KeyError, TypeError, urllib.error.HTTPError, http.client.HTTPException):
-        raise Refusal(f"what answers on {base} is not fox", "`--url` or FOX_HOST says where fox is") from None
-    except OSError:
-        raise Refusal(f"no server answers on {base}", START) from None
+def _row(model: Fields) -> tuple[str, ...]:
+    size = model.get("size") or 0
+    return (
+        str(model["name"]),
+        table.short_id(model.get("digest")),
+        table.size(size),
+        processor(size, model.get("size_vram") or 0),
+        str(model.get("context_length") or "-"),
+        until(model.get("expires_at")),
+    )
 
 
-def _row(model: dict[str, Any]) -> tuple[str, str, str, str]:
-    context = str(model.get("context_length") or "-")
-    return str(model["name"]), table.size(model.get("size", 0)), context, _until(model.get("expires_at"))
+def processor(size: int, on_gpu: int) -> str:
+    """`48%/52% CPU/GPU`: where the model's bytes are."""
+    if on_gpu == 0:
+        return "100% CPU"
+    if on_gpu == size:
+        return "100% GPU"
+    if on_gpu > size:
+        return "Unknown"
+    on_cpu = int((size - on_gpu) / size * 100 + 0.5)
+    return f"{on_cpu}%/{100 - on_cpu}% CPU/GPU"
 
 
-def _until(expires_at: str | None) -> str:
-    if not expires_at:
-        return "forever"
-    left_s = (datetime.fromisoformat(expires_at) - datetime.now(UTC)).total_seconds()
-    if left_s <= 0:
-        return "stopping"
-    if left_s > FOREVER_DAYS * 86400:
-        return "forever"
-    return f"in {left_s:.0f} s" if left_s < 100 else f"in {left_s / 60:.0f} min"
+def until(expires_at: object) -> str:
+    """When it leaves: `4 minutes from now`, `Forever`, `Stopping...`."""
+    moment = table.moment(expires_at)
+    if moment is not None and moment < time.time():
+        return "Stopping..."
+    return table.when(moment)

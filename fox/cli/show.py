@@ -1,77 +1,67 @@
-"""`fox show`: what a model's header says of it, without loading the model."""
+"""`fox show`: what a model is, without loading it."""
 
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import click
 
-from fox import config
-from fox.cli import table
-from fox.cli.refusal import Refusal
-from fox.registry import Catalog
-from fox.registry.gguf import GGUFError, Header, read_header
+from fox.cli.client import Client, Fields, reach
+from fox.cli.refusal import Misuse
+
+PARTS = ("license", "modelfile", "parameters", "system", "template")
+ONE_ONLY = (
+    "only one of '--license', '--modelfile', '--parameters', '--system', or '--template' can be specified"
+)
 
 
 @click.command("show")
 @click.argument("model")
-@click.option(
-    "--path", type=click.Path(path_type=Path), help="Folder to look in [default: the models' folder]."
-)
+@click.option("--license", is_flag=True, help="Its licence only.")
+@click.option("--modelfile", is_flag=True, help="The Modelfile that makes it.")
+@click.option("--parameters", is_flag=True, help="Its parameters only.")
+@click.option("--system", is_flag=True, help="Its system prompt only.")
+@click.option("--template", is_flag=True, help="Its template only.")
+@click.option("-v", "--verbose", is_flag=True, help="All its metadata, and its tensors.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(model: str, path: Path | None, as_json: bool) -> None:
-    """Show a model's architecture, size, quantization, context and template."""
-    file = _file(model, path)
-    try:
-        facts = _facts(read_header(file), file)
-    except (GGUFError, OSError) as error:
-        reason = str(error.strerror).lower() if isinstance(error, OSError) else str(error)
-        raise Refusal(
-            f"cannot read `{file}`: {reason}", "the file may be damaged or only partly downloaded"
-        ) from None
-    click.echo(json.dumps(facts, indent=2, ensure_ascii=False) if as_json else _text(facts))
+@click.option("--path", type=click.Path(path_type=Path), help="Folder to look in; its header alone is read.")
+@click.option("--url", metavar="URL", help="Server to ask [default: FOX_HOST, or http://127.0.0.1:8080].")
+def command(
+    model: str, path: Path | None, url: str | None, *, verbose: bool, as_json: bool, **parts: bool
+) -> None:
+    """Show what a model is.
+
+    MODEL is a name, or the path of a GGUF, whose header is read then.
+    """
+    wanted = [part for part in PARTS if parts[part]]
+    if len(wanted) > 1:
+        raise Misuse(ONE_ONLY)
+    from fox.cli.header import named_file
+
+    if (file := named_file(model, path)) and not wanted:
+        return _show_file(file, as_json=as_json)
+    with closing(reach(url)) as client:
+        shown = asked(client, model, verbose=verbose)
+    if wanted:
+        click.echo(shown.get(wanted[0]) or "", nl=bool(shown.get(wanted[0])))
+    elif as_json:
+        click.echo(json.dumps(shown, indent=2, ensure_ascii=False))
+    else:
+        from fox.cli import sheet
+
+        click.echo(sheet.text(shown, verbose=verbose))
+    return None
 
 
-def _file(model: str, folder: Path | None) -> Path:
-    """`model` is a name, or the path of a GGUF."""
-    given = Path(model).expanduser()
-    if given.suffix == ".gguf" and given.exists():
-        return given
-    entry = Catalog(folder or config.load({}).models_dir, starter=folder is None).find(model)
-    assert entry.path is not None
-    return entry.path
+def asked(client: Client, model: str, *, verbose: bool = False) -> Fields:
+    """What `/api/show` answers. Raises Refused."""
+    return client.post("/api/show", {"model": model, **({"verbose": True} if verbose else {})})
 
 
-def _facts(header: Header, file: Path) -> dict[str, Any]:
-    return {
-        "name": header.metadata.get("general.name"),
-        "architecture": header.architecture,
-        "parameters": header.parameters,
-        "quantization": header.quantization,
-        "context_length": header.of_architecture("context_length"),
-        "embedding_length": header.of_architecture("embedding_length"),
-        "layers": header.of_architecture("block_count"),
-        "license": header.metadata.get("general.license"),
-        "size_bytes": file.stat().st_size,
-        "path": str(file),
-        "chat_template": header.chat_template,
-    }
+def _show_file(file: Path, *, as_json: bool) -> None:
+    from fox.cli import header
 
-
-def _text(facts: dict[str, Any]) -> str:
-    shown = {
-        **facts,
-        "parameters": _count(facts["parameters"]),
-        "size": table.size(facts["size_bytes"]),
-        "chat_template": None,
-    }
-    del shown["size_bytes"]
-    lines = [f"{name.replace('_', ' '):18}{value}" for name, value in shown.items() if value is not None]
-    template = facts["chat_template"] or "none: ChatML is used"
-    return "\n".join([*lines, "chat template", *(f"  {line}" for line in template.splitlines())])
-
-
-def _count(parameters: int) -> str:
-    return f"{parameters / 1e9:.2f}B" if parameters >= 1e9 else f"{parameters / 1e6:.1f}M"
+    facts = header.facts(file)
+    click.echo(json.dumps(facts, indent=2, ensure_ascii=False) if as_json else header.text(facts))

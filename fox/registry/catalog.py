@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,6 +36,16 @@ class ModelEntry:
     manifest: Manifest | None = None
     store: Store | None = None
     owned: bool = False
+
+    @property
+    def digest(self) -> str:
+        """The model's id, 64 hex digits: its manifest's hash. A file that nobody has hashed has a stand-in, the same as
+        long as it lies where it is and does not change."""
+        if self.manifest:
+            return self.manifest.digest
+        where = os.path.realpath(self.path) if self.path else ""
+        text = f"{self.name}:{where}:{self.size_bytes}:{self.modified_at}"
+        return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
 
     @property
     def tagged(self) -> str:

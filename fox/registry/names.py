@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from fox.errors import InvalidRequest
-from fox.registry.parameters import go_quote
 
 DEFAULT_HOST, DEFAULT_NAMESPACE, DEFAULT_TAG, DEFAULT_SCHEME = (
     "registry.ollama.ai",
@@ -103,6 +102,8 @@ def source_selector(text: str) -> tuple[str, Source | None]:
     text = text.strip()
     name, source = _selector(text)
     if source and _selector(name)[1]:
+        from fox.registry.parameters import go_quote
+
         raise InvalidRequest(f"use either :local or :cloud, not both: {go_quote(text)}", "model")
     return name, source
 

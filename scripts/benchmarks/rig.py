@@ -82,7 +82,8 @@ def watch(port: int, model: str, content: str, max_tokens: int, **more: object) 
     messages = [{"role": "user", "content": content}]
     body = {"model": model, "messages": messages, "stream": True, "max_tokens": max_tokens}
     data = json.dumps({**body, "stream_options": {"include_usage": True}, **more}).encode()
-    head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {len(data)}\r\n\r\n"
+    head = "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    head += f"Content-Length: {len(data)}\r\n\r\n"
     got: list[tuple[float, bytes]] = []
     stream = Stream(time.perf_counter())
     with socket.create_connection(("127.0.0.1", port)) as sock:
@@ -98,7 +99,9 @@ def watch(port: int, model: str, content: str, max_tokens: int, **more: object) 
 async def post(port: int, path: str, body: dict[str, object]) -> Stream:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     data = json.dumps(body).encode()
-    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {len(data)}\r\n\r\n"
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {len(data)}\r\n\r\n"
+    )
     stream = Stream(time.perf_counter())
     writer.write(head.encode() + data)
     async for line in reader:

@@ -2,74 +2,58 @@
 
 from __future__ import annotations
 
-import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from fox.cli.ps import _until
+from fox.cli.ps import processor, until
 from fox.cli.table import size
+from tests.cli.fake_ollama import Answer, Fields, Said, model, ollama
 from tests.cli.processes import ask_fox
 
 
-@contextmanager
-def server(body: bytes, status: int = 200) -> Iterator[str]:
-    """`host:port` of a server whose every answer is `body`."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(status if self.path == "/api/ps" else 404)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as httpd:
-        thread = threading.Thread(target=httpd.serve_forever)
-        thread.start()
-        yield f"127.0.0.1:{httpd.server_port}"
-        httpd.shutdown()
-        thread.join()
-
-
-def models(*entries: dict[str, object]) -> bytes:
-    return json.dumps({"models": entries}).encode()
+def ps(*entries: Fields) -> dict[str, Answer]:
+    return {"GET /api/ps": Said({"models": list(entries)})}
 
 
 def test_columns_are_aligned_under_their_heads() -> None:
-    entry = {
-        "name": "smollm2:135m",
-        "size": 145_000_000,
-        "context_length": 2048,
-        "expires_at": "2318-01-01T00:00:00Z",
-    }
-    with server(models(entry)) as address:
-        answer = ask_fox("ps", "--url", f"http://{address}/")
-    head, row = answer.stdout.splitlines()
-    assert head.split() == ["NAME", "SIZE", "CONTEXT", "UNTIL"]
-    assert row.split() == ["smollm2:135m", "145.0", "MB", "2048", "forever"]
-    assert [head.index(word) for word in head.split()] == [
-        row.index(word) for word in ("smollm2", "145", "2048", "forever")
+    entry = model("smollm2:135m", context_length=2048, expires_at="2318-01-01T00:00:00Z", size_vram=0)
+    with ollama(ps(entry)) as server:
+        answer = ask_fox("ps", "--url", f"{server.url}/")
+    assert answer.stdout.splitlines() == [
+        "NAME            ID              SIZE      PROCESSOR    CONTEXT    UNTIL",
+        "smollm2:135m    baf6a787fdff    1.3 GB    100% CPU     2048       Forever",
     ]
+    assert server.lines == ["HEAD /", "GET /api/ps"]
 
 
-def test_fox_host_says_where_the_server_is() -> None:
-    with server(models()) as address:
-        answer = ask_fox("ps", env={"FOX_HOST": address, "http_proxy": "http://127.0.0.1:1"})
-    assert (answer.returncode, answer.stdout) == (0, "NAME  SIZE  CONTEXT  UNTIL\n")
+@pytest.mark.parametrize("variable", ["FOX_HOST", "OLLAMA_HOST"])
+def test_the_environment_says_where_the_server_is(variable: str) -> None:
+    with ollama(ps()) as server:
+        address = server.url.removeprefix("http://")
+        answer = ask_fox("ps", env={variable: address, "http_proxy": "http://127.0.0.1:1"})
+    assert (answer.returncode, answer.stdout) == (
+        0,
+        "NAME    ID    SIZE    PROCESSOR    CONTEXT    UNTIL\n",
+    )
 
 
-def test_no_server_is_one_line_and_a_hint() -> None:
-    with server(b"") as address:
-        pass
-    answer = ask_fox("ps", env={"FOX_HOST": address})
+def test_fox_host_counts_before_ollama_host() -> None:
+    with ollama(ps()) as server:
+        env = {"FOX_HOST": server.url.removeprefix("http://"), "OLLAMA_HOST": "127.0.0.1:1"}
+        assert ask_fox("ps", env=env).returncode == 0
+
+
+def test_a_server_that_listens_everywhere_is_called_on_this_machine() -> None:
+    with ollama(ps()) as server:
+        port = server.url.rpartition(":")[2]
+        assert ask_fox("ps", env={"OLLAMA_HOST": f"0.0.0.0:{port}"}).returncode == 0
+
+
+def test_no_server_is_one_line_and_a_hint(no_server: str) -> None:
+    answer = ask_fox("ps")
     assert answer.returncode == 1
-    assert answer.stderr.splitlines()[0] == f"error: no server answers on http://{address}"
+    assert answer.stderr.splitlines()[0] == f"error: no server answers on {no_server}"
     assert answer.stderr.splitlines()[1].startswith("hint: `fox serve` starts one")
 
 
@@ -80,35 +64,64 @@ def test_no_server_is_one_line_and_a_hint() -> None:
         (b"{}", 200),
         (b"[]", 200),
         (b'{"models": null}', 200),
-        (models(), 404),
+        (b'{"models": [1]}', 200),
+        (b"404 page not found", 404),
         (b"\xff", 200),
     ],
 )
 def test_another_server_is_told_from_fox(body: bytes, status: int) -> None:
-    with server(body, status) as address:
-        answer = ask_fox("ps", env={"FOX_HOST": address})
+    with ollama({"GET /api/ps": Said(body, status)}) as server:
+        answer = ask_fox("ps", env=server.env)
     assert answer.returncode == 1
-    assert f"error: what answers on http://{address} is not fox\n" in answer.stderr
+    assert f"error: what answers on {server.url} is not fox\n" in answer.stderr
 
 
 @pytest.mark.parametrize(
     ("size_bytes", "text"),
-    [(0, "0 B"), (999, "999 B"), (145_000_000, "145.0 MB"), (4_700_000_000, "4.7 GB"), (3e12, "3.0 TB")],
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1 KB"),
+        (98_362_432, "98 MB"),
+        (145_000_000, "145 MB"),
+        (4_700_000_000, "4.7 GB"),
+        (3e12, "3 TB"),
+    ],
 )
 def test_sizes_are_decimal(size_bytes: float, text: str) -> None:
     assert size(size_bytes) == text
 
 
 @pytest.mark.parametrize(
-    ("left_s", "text"), [(-1, "stopping"), (30.4, "in 30 s"), (300.4, "in 5 min"), (1e9, "forever")]
+    ("left_s", "text"),
+    [
+        (-1, "Stopping..."),
+        (30.4, "30 seconds from now"),
+        (290.4, "4 minutes from now"),
+        (1e9, "Forever"),
+    ],
 )
 def test_an_expiry_is_told_as_time_left(left_s: float, text: str) -> None:
-    assert _until((datetime.now(UTC) + timedelta(seconds=left_s)).isoformat()) == text
+    assert until((datetime.now(UTC) + timedelta(seconds=left_s)).isoformat()) == text
 
 
-def test_no_expiry_is_forever() -> None:
-    assert _until(None) == "forever"
+def test_no_expiry_is_never() -> None:
+    assert until(None) == "Never"
 
 
 def test_nanoseconds_and_offsets_are_understood() -> None:
-    assert _until("2001-01-01T00:00:00.123456789-07:00") == "stopping"
+    assert until("2001-01-01T00:00:00.123456789-07:00") == "Stopping..."
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "on_gpu", "text"),
+    [
+        (1000, 0, "100% CPU"),
+        (0, 0, "100% CPU"),
+        (1000, 1000, "100% GPU"),
+        (1000, 520, "48%/52% CPU/GPU"),
+        (1000, 2000, "Unknown"),
+    ],
+)
+def test_a_processor_is_told_by_where_the_bytes_are(size_bytes: int, on_gpu: int, text: str) -> None:
+    assert processor(size_bytes, on_gpu) == text

@@ -13,6 +13,8 @@ import pytest
 
 from tests.cli.processes import PATIENCE_S, Fox, all_end, ask_fox, fox
 
+pytestmark = pytest.mark.usefixtures("no_server")
+
 RUN = ("run", "--engine", "echo")
 MANY = " ".join(f"w{i}" for i in range(1500))  # more than a minute of echo-slow
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,7 +35,6 @@ class Facts:
     header: Header = NO_HEADER
     recipe: Recipe = PLAIN
     capabilities: tuple[str, ...] = ("completion", "tools")
-    digest: str = ""
     problem: str = field(default="", compare=False)
     """Why the model cannot be used; "" where nothing is known."""
 
@@ -90,10 +87,9 @@ class Shelf:
 
 
 def _read(entry: ModelEntry) -> Facts:
-    digest = entry.manifest.digest if entry.manifest else _stand_in(entry)
     if entry.kind == "echo" or entry.path is None:
         problem = "" if entry.kind == "echo" else "its manifest names no weights in GGUF form"
-        return Facts(entry, digest=digest, problem=problem)
+        return Facts(entry, problem=problem)
     try:
         recipe, problem = recipe_of(entry), ""
     except ModelLoadFailed as error:
@@ -101,8 +97,8 @@ def _read(entry: ModelEntry) -> Facts:
     try:
         header = read_header(entry.path)
     except (GGUFError, OSError) as error:
-        return Facts(entry, recipe=recipe, digest=digest, problem=problem or str(error))
-    return Facts(entry, header, recipe, _capabilities(header, recipe), digest, problem)
+        return Facts(entry, recipe=recipe, problem=problem or str(error))
+    return Facts(entry, header, recipe, _capabilities(header, recipe), problem)
 
 
 def _capabilities(header: Header, recipe: Recipe) -> tuple[str, ...]:
@@ -130,10 +126,3 @@ def _talks(header: Header, recipe: Recipe) -> ChatModel | None:
     with suppress(FoxError):
         return ChatModel(info)
     return None
-
-
-def _stand_in(entry: ModelEntry) -> str:
-    """A digest for a file that nobody has hashed: as long as it lies where it is and does not change, the same."""
-    where = os.path.realpath(entry.path) if entry.path else ""
-    text = f"{entry.name}:{where}:{entry.size_bytes}:{entry.modified_at}"
-    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()

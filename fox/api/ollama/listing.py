@@ -35,7 +35,7 @@ def _listed(facts: Facts) -> dict[str, Any]:
         "model": entry.tagged,
         "modified_at": modified_at(entry),
         "size": entry.size_bytes,
-        "digest": facts.digest,
+        "digest": facts.entry.digest,
         "details": facts.details,
         "capabilities": facts.capabilities,
     }
@@ -47,7 +47,7 @@ def _resident(resident: Resident, facts: Facts) -> dict[str, Any]:
         "name": facts.entry.tagged,
         "model": facts.entry.tagged,
         "size": resident.engine.info.weights_bytes,
-        "digest": facts.digest,
+        "digest": facts.entry.digest,
         "details": facts.details,
         "expires_at": stamp(int((now + FOREVER_S if math.isinf(expires_at) else expires_at) * NS)),
         "size_vram": 0,
