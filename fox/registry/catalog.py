@@ -79,6 +79,7 @@ class Catalog:
         self._echo = echo
         self._starter = starter
         self._aliases = aliases
+        self._known: dict[Path, ModelEntry] = {}
         self.store = Store(models_dir) if models_dir else None
         others = [Store(folder) for folder in stores if folder != models_dir]
         self._stores = [self.store, *others] if self.store else others
@@ -134,7 +135,10 @@ class Catalog:
     def _stored(self) -> Iterator[ModelEntry]:
         for store in self._stores:
             for manifest in store.manifests():
-                yield stored_entry(store, manifest)
+                known = self._known.get(manifest.path)
+                if known is None or known.manifest is not manifest:
+                    known = self._known[manifest.path] = stored_entry(store, manifest)
+                yield known
 
 
 def stored_entry(store: Store, manifest: Manifest) -> ModelEntry:

@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ CONFIG_MEDIA = "application/vnd.docker.container.image.v1+json"
 MANIFEST_MEDIA = "application/vnd.docker.distribution.manifest.v2+json"
 LARGEST_MANIFEST_BYTES = 4 << 20
 LARGEST_TEXT_BYTES = 16 << 20  # of a layer that is read whole: a template, a licence
+UNSETTLED_NS = 2_000_000_000  # file systems tell times apart by milliseconds, some by two seconds
 _DIGEST = re.compile(r"sha256[:-]([0-9a-f]{64})")
 
 
@@ -127,6 +129,7 @@ class Store:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._read: dict[str, tuple[tuple[int, int, int], Manifest | None]] = {}
+        self._folders = Folders()
 
     @property
     def exists(self) -> bool:
@@ -135,7 +138,7 @@ class Store:
     def manifests(self) -> list[Manifest]:
         """Every manifest that makes sense; others are passed over, and told of once."""
         base = self.root / "manifests"
-        found = (self._manifest(file, base) for file in _files(str(base), 4))
+        found = (self._manifest(file, base) for file in self._folders.files(str(base), 4))
         return [manifest for manifest in found if manifest]
 
     def find(self, name: ModelName) -> Manifest | None:
@@ -209,21 +212,36 @@ def _parsed(file: Path, base: Path, facts: os.stat_result) -> Manifest:
     return Manifest(name, file, config, layers, hashlib.sha256(data).hexdigest(), facts.st_mtime)
 
 
-def _files(folder: str, depth: int) -> Iterator[str]:
-    """Files exactly `depth` below; hidden ones left out."""
-    try:
-        with os.scandir(folder) as children:
-            listed = sorted(children, key=lambda child: child.name)
-    except OSError:
-        return
-    for child in listed:
-        if child.name.startswith("."):
-            continue
+class Folders:
+    """What lies in folders. One is read again when its time of change is another, or was too near to be told apart."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[int, list[str], list[str]]] = {}
+
+    def files(self, folder: str, depth: int) -> Iterator[str]:
+        """Files exactly `depth` below; hidden ones left out."""
+        try:
+            files, folders = self._children(folder)
+        except OSError:
+            return
         if depth == 1:
-            if child.is_file():
-                yield child.path
-        elif child.is_dir():
-            yield from _files(child.path, depth - 1)
+            yield from files
+            return
+        for below in folders:
+            yield from self.files(below, depth - 1)
+
+    def _children(self, folder: str) -> tuple[list[str], list[str]]:
+        changed_ns = os.stat(folder).st_mtime_ns
+        known = self._known.get(folder)
+        if known and known[0] == changed_ns:
+            return known[1:]
+        with os.scandir(folder) as found:
+            children = sorted((c for c in found if not c.name.startswith(".")), key=lambda child: child.name)
+        files = [child.path for child in children if child.is_file()]
+        folders = [child.path for child in children if child.is_dir()]
+        settled = time.time_ns() - changed_ns > UNSETTLED_NS
+        self._known[folder] = (changed_ns if settled else -1, files, folders)
+        return files, folders
 
 
 def _is_within(path: Path, base: Path) -> bool:

@@ -6,7 +6,7 @@ import argparse
 import importlib
 import os
 
-NAMES = ("startup", "decode", "batch", "echo", "load", "spec", "embed", "forms")
+NAMES = ("startup", "decode", "batch", "echo", "load", "spec", "embed", "forms", "ollama")
 
 
 def main() -> None:

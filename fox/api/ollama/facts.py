@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
+from fox.api.ollama.clock import NS, stamp
 from fox.chat import ChatModel
 from fox.errors import FoxError, ModelLoadFailed
 from fox.generation import ModelInfo
@@ -48,7 +51,21 @@ class Facts:
             return ModelName.parse(self.entry.name).full
         return self.entry.tagged
 
-    @property
+    @cached_property
+    def listed(self) -> dict[str, Any]:
+        """What a list says of it."""
+        entry = self.entry
+        return {
+            "name": entry.tagged,
+            "model": entry.tagged,
+            "modified_at": stamp(int(entry.modified_at * NS)),
+            "size": entry.size_bytes,
+            "digest": entry.digest,
+            "details": self.details,
+            "capabilities": self.capabilities,
+        }
+
+    @cached_property
     def details(self) -> dict[str, Any]:
         config, header = self.recipe.config, self.header
         family = str(config.get("model_family") or header.architecture)
@@ -77,28 +94,39 @@ class Shelf:
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[object, Facts]] = {}
+        self._headers: dict[Path, tuple[object, Header]] = {}
 
     def of(self, entry: ModelEntry) -> Facts:
-        mark = (entry.path, entry.size_bytes, entry.modified_at, entry.manifest and entry.manifest.digest)
         known = self._known.get(entry.name)
-        if known is None or known[0] != mark:
-            known = self._known[entry.name] = (mark, _read(entry))
+        if known and known[1].entry is entry and not known[1].problem:
+            return known[1]
+        mark = (entry.path, entry.size_bytes, entry.modified_at, entry.manifest and entry.manifest.digest)
+        if known is None or known[0] != mark or known[1].problem:
+            known = self._known[entry.name] = (mark, self._read(entry))
         return known[1]
 
+    def _read(self, entry: ModelEntry) -> Facts:
+        if entry.kind == "echo" or entry.path is None:
+            problem = "" if entry.kind == "echo" else "its manifest names no weights in GGUF form"
+            return Facts(entry, problem=problem)
+        try:
+            recipe, problem = recipe_of(entry), ""
+        except ModelLoadFailed as error:
+            recipe, problem = PLAIN, str(error.args[1])
+        try:
+            header = self._header(entry.path)
+        except (GGUFError, OSError) as error:
+            return Facts(entry, recipe=recipe, problem=problem or str(error))
+        return Facts(entry, header, recipe, _capabilities(header, recipe), problem)
 
-def _read(entry: ModelEntry) -> Facts:
-    if entry.kind == "echo" or entry.path is None:
-        problem = "" if entry.kind == "echo" else "its manifest names no weights in GGUF form"
-        return Facts(entry, problem=problem)
-    try:
-        recipe, problem = recipe_of(entry), ""
-    except ModelLoadFailed as error:
-        recipe, problem = PLAIN, str(error.args[1])
-    try:
-        header = read_header(entry.path)
-    except (GGUFError, OSError) as error:
-        return Facts(entry, recipe=recipe, problem=problem or str(error))
-    return Facts(entry, header, recipe, _capabilities(header, recipe), problem)
+    def _header(self, path: Path) -> Header:
+        """Many models may share one file."""
+        facts = path.stat()
+        mark = (facts.st_mtime_ns, facts.st_size, facts.st_ino)
+        known = self._headers.get(path)
+        if known is None or known[0] != mark:
+            known = self._headers[path] = (mark, read_header(path))
+        return known[1]
 
 
 def _capabilities(header: Header, recipe: Recipe) -> tuple[str, ...]:

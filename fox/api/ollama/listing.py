@@ -7,7 +7,7 @@ from typing import Any
 
 from fox.api.ollama.clock import NS, stamp
 from fox.api.ollama.facts import Facts, Shelf
-from fox.registry import Catalog, ModelEntry, Registry, Resident
+from fox.registry import Catalog, Registry, Resident
 
 FOREVER_S = 100 * 365 * 86400  # more than 20 years ahead reads as "Forever"
 
@@ -15,30 +15,13 @@ FOREVER_S = 100 * 365 * 86400  # more than 20 years ahead reads as "Forever"
 def tags(catalog: Catalog, shelf: Shelf) -> dict[str, Any]:
     """The newest first."""
     entries = sorted(catalog.entries(), key=lambda entry: entry.modified_at, reverse=True)
-    return {"models": [_listed(shelf.of(entry)) for entry in entries]}
+    return {"models": [shelf.of(entry).listed for entry in entries]}
 
 
 def running(registry: Registry, shelf: Shelf) -> dict[str, Any]:
     """The one that stays longest first."""
     residents = sorted(registry.residents(), key=lambda one: one.expires_at, reverse=True)
     return {"models": [_resident(one, shelf.of(one.entry)) for one in residents]}
-
-
-def modified_at(entry: ModelEntry) -> str:
-    return stamp(int(entry.modified_at * NS))
-
-
-def _listed(facts: Facts) -> dict[str, Any]:
-    entry = facts.entry
-    return {
-        "name": entry.tagged,
-        "model": entry.tagged,
-        "modified_at": modified_at(entry),
-        "size": entry.size_bytes,
-        "digest": facts.entry.digest,
-        "details": facts.details,
-        "capabilities": facts.capabilities,
-    }
 
 
 def _resident(resident: Resident, facts: Facts) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from fox.api.ollama.facts import Facts
-from fox.api.ollama.listing import modified_at
 from fox.api.ollama.schema import ShowRequest
 from fox.registry.gguf import Header, Skipped, read_header
 from fox.registry.modelfile import Modelfile, ModelfileError, written
@@ -20,7 +19,7 @@ EVERYTHING = 1 << 62
 
 def show(facts: Facts, asked: ShowRequest, user_agent: str) -> dict[str, Any]:
     """Raises OSError where the file has gone."""
-    recipe, entry = facts.recipe, facts.entry
+    recipe = facts.recipe
     template = asked.template or recipe.template or facts.header.chat_template or ""
     system = asked.system or recipe.system
     fields: dict[str, Any] = {
@@ -40,7 +39,12 @@ def show(facts: Facts, asked: ShowRequest, user_agent: str) -> dict[str, Any]:
     if recipe.projectors and (projector := _projector(recipe.projectors[0], verbose=asked.verbose)):
         told["projector_info"] = projector
     tensors = [{"name": t.name, "type": t.type, "shape": list(t.shape)} for t in facts.header.tensors]
-    return {**told, "tensors": tensors, "capabilities": facts.capabilities, "modified_at": modified_at(entry)}
+    return {
+        **told,
+        "tensors": tensors,
+        "capabilities": facts.capabilities,
+        "modified_at": facts.listed["modified_at"],
+    }
 
 
 def _model_info(facts: Facts, asked: ShowRequest, user_agent: str) -> dict[str, Any]:
