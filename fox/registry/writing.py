@@ -34,21 +34,44 @@ FICLONE = 0x40049409  # Linux: share the blocks of another file
 
 
 class Incoming:
-    """A blob on its way in; it becomes one when the block around it ends, if it is what was announced."""
+    """A file on its way into the store: nothing, unless it is put in its place. Its methods may run on any thread, one
+    at a time."""
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
+    def __init__(self, folder: Path, store: Store) -> None:
+        self._store = store
         self._hash = hashlib.sha256()
-        self.size_bytes = 0
+        with _told(store):
+            folder.mkdir(parents=True, exist_ok=True)
+            self._file = tempfile.NamedTemporaryFile(dir=folder, prefix=".fox-", delete=False)  # noqa: SIM115
 
     def write(self, data: bytes) -> None:
-        self._hash.update(data)
-        self._file.write(data)
-        self.size_bytes += len(data)
+        with _told(self._store):
+            self._hash.update(data)
+            self._file.write(data)
 
-    @property
-    def digest(self) -> str:
-        return f"sha256:{self._hash.hexdigest()}"
+    def become_blob(self, expected: str | None = None) -> str:
+        """Its digest. Raises DigestMismatchError where that is not the one expected; nothing is kept then."""
+        digest = f"sha256:{self._hash.hexdigest()}"
+        if expected is not None and digest != checked(expected):
+            raise DigestMismatchError(checked(expected), digest)
+        self.put(self._store.blob(digest))
+        return digest
+
+    def put(self, path: Path) -> None:
+        """On disk before it has its name, and its name on disk before we go on."""
+        with _told(self._store):
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            temporary = Path(self._file.name)
+            temporary.chmod(0o644)
+            temporary.replace(path)
+            _sync(path.parent)
+
+    def close(self) -> None:
+        """What has no place yet is gone. Idempotent."""
+        with suppress(OSError):
+            self._file.close()
+        Path(self._file.name).unlink(missing_ok=True)
 
 
 class Writer:
@@ -59,22 +82,22 @@ class Writer:
         self._blobs = store.root / "blobs"
 
     @contextmanager
-    def receive(self, expected: str | None = None) -> Iterator[Incoming]:
-        """Raises DigestMismatchError at its end where something else came than `expected`; nothing is kept then."""
-        with self._temporary(self._blobs) as (path, file):
-            incoming = Incoming(file)
+    def receive(self) -> Iterator[Incoming]:
+        """A blob to be."""
+        incoming = Incoming(self._blobs, self.store)
+        try:
             yield incoming
-            if expected is not None and incoming.digest != checked(expected):
-                raise DigestMismatchError(checked(expected), incoming.digest)
-            _commit(path, file, self.store.blob(incoming.digest))
+        finally:
+            incoming.close()
 
     def add(self, data: bytes, kind: str) -> tuple[Layer, bool]:
         """A layer of these bytes, and whether it is new."""
         layer = Layer(kind, f"sha256:{hashlib.sha256(data).hexdigest()}", len(data))
         if self.store.blob(layer.digest).is_file():
             return layer, False
-        with self.receive(layer.digest) as incoming:
+        with self.receive() as incoming:
             incoming.write(data)
+            incoming.become_blob(layer.digest)
         return layer, True
 
     def adopt(self, file: Path, kind: str) -> tuple[Layer, bool]:
@@ -124,21 +147,12 @@ class Writer:
     def _put(self, name: ModelName, data: bytes) -> None:
         known = self.store.find(name)
         path = known.path if known else self.store.root.joinpath("manifests", *name.parts)
-        with self._temporary(path.parent) as (temporary, file):
-            file.write(data)
-            _commit(temporary, file, path)
-
-    @contextmanager
-    def _temporary(self, folder: Path) -> Iterator[tuple[Path, IO[bytes]]]:
-        with _told(self.store):
-            folder.mkdir(parents=True, exist_ok=True)
-            file = tempfile.NamedTemporaryFile(dir=folder, prefix=".fox-", delete=False)  # noqa: SIM115
-            path = Path(file.name)
-            try:
-                with file:
-                    yield path, file
-            finally:
-                path.unlink(missing_ok=True)
+        incoming = Incoming(path.parent, self.store)
+        try:
+            incoming.write(data)
+            incoming.put(path)
+        finally:
+            incoming.close()
 
 
 def described(header: Header) -> dict[str, Any]:
@@ -158,15 +172,6 @@ def hash_of(file: Path) -> str:
     """`sha256:<hex>` of a file's bytes. Raises OSError."""
     with file.open("rb") as opened:
         return f"sha256:{hashlib.file_digest(opened, 'sha256').hexdigest()}"
-
-
-def _commit(temporary: Path, file: IO[bytes], path: Path) -> None:
-    """On disk before it has its name, and its name on disk before we go on."""
-    file.flush()
-    os.fsync(file.fileno())
-    temporary.chmod(0o644)
-    temporary.replace(path)
-    _sync(path.parent)
 
 
 def _sync(folder: Path) -> None:
@@ -191,7 +196,10 @@ def _link(file: Path, blob: Path) -> None:
         with real.open("rb") as source, temporary.open("wb") as target:
             if not _reflinked(source, target):
                 shutil.copyfileobj(source, target, CHUNK_BYTES)
-            _commit(temporary, target, blob)
+            target.flush()
+            os.fsync(target.fileno())
+        temporary.replace(blob)
+        _sync(blob.parent)
     finally:
         temporary.unlink(missing_ok=True)
 

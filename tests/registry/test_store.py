@@ -144,11 +144,10 @@ def test_what_is_no_digest_is_refused(store: Store, digest: Any) -> None:
 
 
 def test_a_blob_that_is_not_what_its_digest_says_is_not_kept(store: Store) -> None:
-    with (
-        pytest.raises(DigestMismatchError, match="digest mismatch, expected"),
-        Writer(store).receive("sha256:" + "0" * 64) as incoming,
-    ):
+    with Writer(store).receive() as incoming:
         incoming.write(b"something else")
+        with pytest.raises(DigestMismatchError, match="digest mismatch, expected"):
+            incoming.become_blob("sha256:" + "0" * 64)
     assert state(store) == {}
 
 

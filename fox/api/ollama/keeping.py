@@ -101,9 +101,10 @@ class Keeping:
         digest, store = request.path_params["digest"], self._store()
         if store.blob(digest).is_file():
             return Response()
-        with Writer(store).receive(digest) as incoming:
+        with Writer(store).receive() as incoming:
             async for chunk in request.stream():
                 await asyncio.to_thread(incoming.write, chunk)
+            await asyncio.to_thread(incoming.become_blob, digest)
         return Response(status_code=201)
 
     async def status(self, request: Request) -> Response:

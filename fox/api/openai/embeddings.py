@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from fox.api.json_text import json_response
 from fox.api.openai.inputs import Inputs, each
-from fox.api.openai.shapes import ModelName, Shape
+from fox.api.openai.shapes import ModelName, SecondsOrText, Shape
 from fox.engine import Engine, Vectors
 
 ROW_BYTES = 4
@@ -28,6 +28,7 @@ class EmbeddingRequest(Shape):
     dimensions: Annotated[int, Field(ge=1, le=MOST_DIMENSIONS)] | None = None
     truncate: bool | None = None
     truncate_prompt_tokens: Literal[-1] | None = None
+    keep_alive: SecondsOrText | None = None
 
 
 async def embed(asked: EmbeddingRequest, engine: Engine) -> Response:

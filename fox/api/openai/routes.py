@@ -20,7 +20,8 @@ from fox.api.openai.schema import ChatRequest
 from fox.api.openai.text_question import TextQuestion
 from fox.api.openai.text_schema import CompletionRequest
 from fox.api.operation import Operation
-from fox.registry import ModelEntry
+from fox.registry import ModelEntry, Terms
+from fox.registry.keep_alive import seconds
 
 
 class OpenAI:
@@ -56,7 +57,8 @@ class OpenAI:
     async def embeddings(self, request: Request) -> Errand:
         with self._door.opens():
             asked = read(EmbeddingRequest, await self._door.body(request))
-        return self._door.errand(asked.model, partial(embed, asked))
+            terms = Terms(seconds(asked.keep_alive))
+        return self._door.errand(asked.model, partial(embed, asked), terms=terms)
 
     async def rerank(self, request: Request) -> Errand:
         with self._door.opens():
